@@ -1,9 +1,15 @@
 -- The tables of Arbiter. docs/architecture.md explains the words.
 --
 -- There are three kinds of tables, because Postgres pays for changed rows long after the change:
--- plans (editions, entrants, matches, lot_order) never change; what was played (results, records,
--- faults) only grows; `lots` changes all the time, and is small and narrow. These tables have no
--- foreign keys and few triggers: a check for each of millions of rows costs more than the row.
+-- plans (editions, entrants, matches, lot_order) hardly ever change; what was played (results,
+-- records, faults) only grows; `lots` changes all the time, and is small and narrow. These tables
+-- have no foreign keys and few triggers: a check for each of millions of rows costs more than the
+-- row.
+--
+-- A match belongs to its tournament. It is stored when the first edition needs it, with the next
+-- number of the tournament, and all later editions that need it share it. So an edition consists of
+-- the matches before its end (`editions.end_match`), without those that are absent from it
+-- (`absences`), and a new edition writes only what differs from the edition before.
 
 ----------------------------------------------------------------------------------------------------
 -- The database itself
@@ -141,6 +147,9 @@ CREATE FUNCTION same_seed(earlier integer, later integer, beacon_from integer) R
 LANGUAGE sql IMMUTABLE AS $$
     SELECT beacon_from IS NULL OR later < beacon_from OR earlier >= beacon_from
 $$;
+
+-- Tournaments with partitions have small ids, the others great ones (see below).
+CREATE SEQUENCE shared_tournament_ids AS integer MINVALUE 1000000000 START WITH 1000000000;
 
 -- Deleted tournaments. Their names are free again. Their rows are removed in the background, this
 -- row last.
@@ -302,21 +311,24 @@ CREATE TABLE editions (
     -- Numbers in the score of a seat.
     components smallint NOT NULL CHECK (components BETWEEN 1 AND 8),
     state edition_state NOT NULL DEFAULT 'planning',
-    -- Matches planned until now.
+    -- The first match that it added, and the number after the last one. Later matches belong to
+    -- later editions.
+    first_match bigint NOT NULL CHECK (first_match >= 0),
+    end_match bigint NOT NULL,
+    -- How many matches it consists of until now: those that it added, and those that it shares with
+    -- editions before.
     matches bigint NOT NULL DEFAULT 0 CHECK (matches >= 0),
     -- Whether results may add more matches (rounds of an episode).
     open_ended boolean NOT NULL DEFAULT false,
     -- The version of the rules.
     rules text NOT NULL CHECK (length(rules) BETWEEN 1 AND 64),
-    -- Whether its lots are checked for reuse before they are leased: bot state passes from match to
-    -- match, and an earlier edition may have played the same matches from the same state.
-    checks_reuse boolean NOT NULL DEFAULT false,
     -- How its participants changed, where plans are incremental: the first ones, and who joined and
     -- left since.
     plan_history jsonb CHECK (jsonb_typeof(plan_history) = 'object'),
     created_at timestamptz NOT NULL,
     ended_at timestamptz,
     UNIQUE (tournament, number),
+    CONSTRAINT edition_ends_after_its_beginning CHECK (end_match >= first_match),
     CONSTRAINT ended_edition_has_end_time
         CHECK ((state IN ('complete', 'cancelled')) = (ended_at IS NOT NULL)),
     CONSTRAINT complete_edition_has_matches
@@ -330,28 +342,24 @@ CREATE VIEW official_editions AS
     SELECT DISTINCT ON (tournament) * FROM editions
     WHERE state = 'complete' ORDER BY tournament, number DESC;
 
--- The fixed versions of an edition, numbered from 0 as in its schedule.
+-- The fixed versions of an edition.
 CREATE TABLE entrants (
     edition integer NOT NULL REFERENCES editions,
-    entrant integer NOT NULL CHECK (entrant >= 0),
+    -- Where it stands in the schedule, from 0.
+    place integer NOT NULL CHECK (place >= 0),
+    -- The bot and its program in all editions: the first version of the bot with this program.
+    -- Another version with the same program plays the same matches.
+    entrant integer NOT NULL,
     bot integer NOT NULL,
     version integer NOT NULL,
     PRIMARY KEY (edition, entrant),
+    UNIQUE (edition, place),
     UNIQUE (edition, bot),
     FOREIGN KEY (version, bot) REFERENCES versions (id, bot)
 );
 -- A version is deleted with its tournament once no edition has it.
 CREATE INDEX entrants_by_version ON entrants (version);
 CREATE TRIGGER entrants_are_immutable BEFORE UPDATE ON entrants EXECUTE FUNCTION refuse_change();
-
--- The bots and programs in these seats, in a form that can be compared between editions.
-CREATE FUNCTION seat_programs(edition integer, seats integer[]) RETURNS text[]
-LANGUAGE sql STABLE AS $$
-    SELECT array_agg(e.bot || ' ' || encode(v.digest, 'hex') ORDER BY s.seat)
-    FROM unnest($2) WITH ORDINALITY AS s (entrant, seat)
-    JOIN entrants e ON e.edition = $1 AND e.entrant = s.entrant
-    JOIN versions v ON v.id = e.version
-$$;
 
 -- W3C traceparents of versions until an edition shows them, and of editions until they are over.
 -- There are rows only where traces are exported; deleting them deletes nothing else.
@@ -369,17 +377,9 @@ CREATE TABLE trace_contexts (
 -- The tables with a row for every match are partitioned by tournament, so that an old tournament is
 -- deleted as a handful of tables, however large they are, and not row by row.
 --
--- **By tournament, not by edition**: a tournament that is played again after every submission has
--- hundreds of editions, and a generic plan (`plan_cache_mode`) locks every partition each time it
--- runs. Tournaments are deleted as a whole.
---
--- **By ranges of edition ids**: every statement and every key names the edition already. A
--- tournament gets its partitions at creation: a range of a thousand ids, and one partition for it of
--- each of the tables. A trigger gives its editions the ids of the range, one after the other.
---
--- **Not too many**: because of those locks only the first 32 tournaments at a time have partitions.
--- The others share one (`…_shared`), and are deleted row by row in the background. A tournament that
--- starts in the shared partition stays there, since a later edition has the greater id.
+-- **Not too many**: a generic plan (`plan_cache_mode`) locks every partition each time it runs. So
+-- only the first 32 tournaments at a time have partitions. The others share one (`…_shared`), and are
+-- deleted row by row in the background. They have ids from 10^9 on.
 --
 -- **Not `lots`**: they are searched by deadline across all editions, are claimed within
 -- microseconds, and have one narrow row for many matches. Like all other narrow tables they are
@@ -392,10 +392,11 @@ CREATE TABLE trace_contexts (
 -- all.
 
 CREATE TABLE matches (
+    -- Counted in the tournament, in the order in which editions added them.
     number bigint NOT NULL CHECK (number >= 0),
     -- Matches with the same key have the same seed.
     seed_key bigint NOT NULL CHECK (seed_key >= 0),
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     -- Which of the tournament's boards, where there are several.
     board smallint CHECK (board >= 0),
     -- Entrants, seat 1 first.
@@ -408,7 +409,7 @@ CREATE TABLE matches (
     state_from bigint[],
     -- Parameters that differ from the tournament's.
     params jsonb CHECK (jsonb_typeof(params) = 'object'),
-    PRIMARY KEY (edition, number),
+    PRIMARY KEY (tournament, number),
     CONSTRAINT state_comes_from_earlier_matches CHECK (
         state_from IS NULL OR (
             cardinality(state_from) = cardinality(seats)
@@ -422,7 +423,7 @@ CREATE TABLE matches (
     -- seats.
     CONSTRAINT seats_have_different_entrants CHECK (
         array_position(seats, NULL) IS NULL
-        AND 0 <= ALL (seats)
+        AND 0 < ALL (seats)
         AND (cardinality(seats) < 2 OR seats[2] <> seats[1])
         AND (cardinality(seats) < 3 OR seats[3] <> ALL (seats[1:2]))
         AND (cardinality(seats) < 4 OR seats[4] <> ALL (seats[1:3]))
@@ -439,17 +440,30 @@ CREATE TABLE matches (
             AND (cardinality(seats) < 15 OR seats[15] <> ALL (seats[1:14]))
             AND (cardinality(seats) < 16 OR seats[16] <> ALL (seats[1:15])))
     )
-) PARTITION BY RANGE (edition);
--- Where bot state passes from match to match, matches are looked up one by one for reuse.
-CREATE INDEX matches_with_state ON matches (seed_key) WHERE state_from IS NOT NULL;
-CREATE TRIGGER matches_are_immutable BEFORE UPDATE ON matches EXECUTE FUNCTION refuse_change();
+) PARTITION BY RANGE (tournament);
+-- A new edition finds the matches that are stored already by their seed keys, with an index of each
+-- partition. That of a tournament is created after the matches of its first edition, because an index
+-- of millions of random keys is built much faster than it grows.
+-- `state_from` changes when an unplayed match turns out to be one that is stored already.
+CREATE TRIGGER matches_are_immutable
+    BEFORE UPDATE OF number, seed_key, tournament, board, seats, carried, params ON matches
+    EXECUTE FUNCTION refuse_change();
+
+-- The match does not belong to the editions from `since` to `until` - 1, or to any from `since` on.
+CREATE TABLE absences (
+    number bigint NOT NULL,
+    tournament integer NOT NULL,
+    since integer NOT NULL CHECK (since >= 2),
+    until integer CHECK (until > since),
+    PRIMARY KEY (tournament, number, since)
+) PARTITION BY RANGE (tournament);
 
 -- How much the machine of a worker isolates, in the words of `arbiter doctor`.
 CREATE TYPE sandbox_level AS ENUM ('A', 'A''', 'A''''', 'B', 'C', 'D');
 
 CREATE TABLE results (
     number bigint NOT NULL,
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     -- Wall-clock time of the match, in milliseconds.
     wall_ms integer NOT NULL CHECK (wall_ms >= 0),
     -- The scores of all seats in a row, seat 1 first.
@@ -463,63 +477,59 @@ CREATE TABLE results (
     forfeits smallint[] CHECK (0 <= ALL (forfeits) AND 4 >= ALL (forfeits)),
     -- For each seat. Null if there were none.
     bad_answers integer[] CHECK (0 <= ALL (bad_answers)),
-    -- The match of an earlier edition whose result is reused: one that was played there.
-    source_edition integer CHECK (source_edition < edition),
-    source_number bigint,
-    CONSTRAINT source_is_match CHECK ((source_edition IS NULL) = (source_number IS NULL)),
     -- Greater than any score: that of blackjack has 10^18 chips carried and at most 10^14 won.
     CONSTRAINT scores_are_bounded CHECK (
         2000000000000000000 >= ALL (scores) AND -2000000000000000000 <= ALL (scores)
     ),
     -- Each match counts once. The change of its lot's state in the same transaction ensures that;
     -- the key is there to make a mistake loud.
-    PRIMARY KEY (edition, number)
-) PARTITION BY RANGE (edition);
+    PRIMARY KEY (tournament, number)
+) PARTITION BY RANGE (tournament);
 CREATE TRIGGER results_are_immutable BEFORE UPDATE ON results EXECUTE FUNCTION refuse_change();
 
 -- Why a seat forfeited, or its first bad answer: for the owner of the bot.
 CREATE TABLE evidence (
     number bigint NOT NULL,
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     seat smallint NOT NULL CHECK (seat BETWEEN 1 AND 16),
     -- Time of that answer, in microseconds.
     wall_us bigint NOT NULL CHECK (wall_us >= 0),
     cpu_us bigint NOT NULL CHECK (cpu_us >= 0),
     detail text NOT NULL,
-    PRIMARY KEY (edition, number, seat)
-) PARTITION BY RANGE (edition);
+    PRIMARY KEY (tournament, number, seat)
+) PARTITION BY RANGE (tournament);
 CREATE TRIGGER evidence_is_immutable BEFORE UPDATE ON evidence EXECUTE FUNCTION refuse_change();
 
 -- Records of matches: here, or in an object store (`--records` of the coordinator). Each row says
 -- where its record is, so both kinds exist side by side.
 CREATE TABLE records (
     number bigint NOT NULL,
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     -- Compressed JSON Lines.
     bytes bytea CHECK (octet_length(bytes) > 0),
     -- The object that holds it, and where in it, in bytes.
     object bytea,
     start integer CHECK (start >= 0),
     length integer CHECK (length > 0),
-    PRIMARY KEY (edition, number),
+    PRIMARY KEY (tournament, number),
     CONSTRAINT record_is_in_one_place CHECK (
         (bytes IS NULL) = (object IS NOT NULL)
         AND (object IS NULL) = (start IS NULL) AND (object IS NULL) = (length IS NULL)
     )
-) PARTITION BY RANGE (edition);
+) PARTITION BY RANGE (tournament);
 ALTER TABLE records ALTER COLUMN bytes SET STORAGE EXTERNAL;
 CREATE TRIGGER records_are_immutable BEFORE UPDATE ON records EXECUTE FUNCTION refuse_change();
 
--- Objects of the object store: records of one edition that were reported together, one after the
+-- Objects of the object store: records of one tournament that were reported together, one after the
 -- other. A row is written before its object and deleted after it, so no object is ever lost track of.
 CREATE TABLE record_objects (
     id bytea PRIMARY KEY DEFAULT uuid_send(gen_random_uuid()) CHECK (octet_length(id) = 16),
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     begun_at timestamptz NOT NULL,
     -- Whether records refer to it. An object that is begun and never used is deleted.
     used boolean NOT NULL DEFAULT false
 );
-CREATE INDEX record_objects_by_edition ON record_objects (edition);
+CREATE INDEX record_objects_by_tournament ON record_objects (tournament);
 CREATE INDEX record_objects_unused ON record_objects (begun_at) WHERE NOT used;
 
 -- What bots keep in their directories between matches. Equal snapshots are stored once.
@@ -535,95 +545,73 @@ CREATE TRIGGER snapshots_are_immutable BEFORE UPDATE ON snapshots EXECUTE FUNCTI
 -- The snapshot of each seat at the end of a match. A seat that kept nothing has no row.
 CREATE TABLE bot_state (
     number bigint NOT NULL,
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     seat smallint NOT NULL CHECK (seat BETWEEN 1 AND 16),
     digest bytea NOT NULL,
-    PRIMARY KEY (edition, number, seat)
-) PARTITION BY RANGE (edition);
+    PRIMARY KEY (tournament, number, seat)
+) PARTITION BY RANGE (tournament);
 -- A snapshot is deleted when no row names it any more.
 CREATE INDEX bot_state_by_digest ON bot_state (digest);
 CREATE TRIGGER bot_state_is_immutable BEFORE UPDATE ON bot_state EXECUTE FUNCTION refuse_change();
 
 -- The digests of the snapshots with which the seats of a match start; null for a seat without. The
 -- dialogue is a function of them.
-CREATE FUNCTION initial_state(edition integer, seats integer[], state_from bigint[]) RETURNS bytea[]
-LANGUAGE sql STABLE AS $$
+CREATE FUNCTION initial_state(tournament integer, seats integer[], state_from bigint[])
+RETURNS bytea[] LANGUAGE sql STABLE AS $$
     SELECT array_agg(f.digest ORDER BY s.seat)
     FROM unnest($2, $3) WITH ORDINALITY AS s (entrant, before, seat)
-    LEFT JOIN matches m ON m.edition = $1 AND m.number = s.before
-    LEFT JOIN bot_state f ON f.edition = $1 AND f.number = s.before
+    LEFT JOIN matches m ON m.tournament = $1 AND m.number = s.before
+    LEFT JOIN bot_state f ON f.tournament = $1 AND f.number = s.before
         AND f.seat = array_position(m.seats, s.entrant)
 $$;
 
 -- The shared partitions.
-CREATE TABLE matches_shared PARTITION OF matches FOR VALUES FROM (2000000000) TO (MAXVALUE);
-CREATE TABLE results_shared PARTITION OF results FOR VALUES FROM (2000000000) TO (MAXVALUE);
-CREATE TABLE evidence_shared PARTITION OF evidence FOR VALUES FROM (2000000000) TO (MAXVALUE);
-CREATE TABLE records_shared PARTITION OF records FOR VALUES FROM (2000000000) TO (MAXVALUE);
-CREATE TABLE bot_state_shared PARTITION OF bot_state FOR VALUES FROM (2000000000) TO (MAXVALUE);
--- The ids of editions in the shared partitions.
-CREATE SEQUENCE shared_edition_ids AS integer MINVALUE 2000000000 START WITH 2000000000;
+CREATE TABLE matches_shared PARTITION OF matches FOR VALUES FROM (1000000000) TO (MAXVALUE);
+CREATE INDEX matches_shared_by_seed_key ON matches_shared (tournament, seed_key);
+CREATE TABLE absences_shared PARTITION OF absences FOR VALUES FROM (1000000000) TO (MAXVALUE);
+CREATE TABLE results_shared PARTITION OF results FOR VALUES FROM (1000000000) TO (MAXVALUE);
+CREATE TABLE evidence_shared PARTITION OF evidence FOR VALUES FROM (1000000000) TO (MAXVALUE);
+CREATE TABLE records_shared PARTITION OF records FOR VALUES FROM (1000000000) TO (MAXVALUE);
+CREATE TABLE bot_state_shared PARTITION OF bot_state FOR VALUES FROM (1000000000) TO (MAXVALUE);
 
--- Ranges of edition ids that belong to one tournament and have partitions of their own.
+-- The tournaments with partitions.
 CREATE TABLE partitions (
-    first_edition integer PRIMARY KEY CHECK (first_edition >= 0),
-    -- The first id after the range.
-    end_edition integer NOT NULL,
-    tournament integer NOT NULL REFERENCES tournaments,
-    CONSTRAINT partition_is_not_empty CHECK (end_edition > first_edition)
+    tournament integer PRIMARY KEY REFERENCES tournaments
 );
-CREATE INDEX partitions_by_tournament ON partitions (tournament);
--- Numbers are never used again, even after a tournament was deleted: late reports may still name its
--- lots.
-CREATE SEQUENCE partition_numbers AS integer MINVALUE 0 START WITH 0 MAXVALUE 1999999;
 
--- Creates partitions for a tournament, and returns their first edition id. A table that already
--- exists when it is attached blocks no reader or writer.
-CREATE FUNCTION create_partitions(of_tournament integer) RETURNS integer LANGUAGE plpgsql AS $$
-DECLARE
-    first_edition integer := nextval('partition_numbers') * 1000;
-    whole text;
+-- Gives a tournament its id. Ids are never used again, even after a tournament was deleted: late
+-- reports may still name its lots.
+CREATE FUNCTION assign_tournament_id() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    FOREACH whole IN ARRAY ARRAY['matches', 'results', 'evidence', 'records', 'bot_state'] LOOP
-        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', whole || '_' || first_edition, whole);
-        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)',
-            whole, whole || '_' || first_edition, first_edition, first_edition + 1000);
-    END LOOP;
-    INSERT INTO partitions VALUES (first_edition, first_edition + 1000, of_tournament);
-    RETURN first_edition;
-END $$;
-
-CREATE FUNCTION assign_partitions() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF (SELECT count(*) FROM partitions) < 32 THEN
-        PERFORM create_partitions(NEW.id);
-    END IF;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER tournaments_get_partitions AFTER INSERT ON tournaments
-    FOR EACH ROW EXECUTE FUNCTION assign_partitions();
-
--- Gives an edition the next id of its tournament's range, or of a new range if that is full.
-CREATE FUNCTION assign_edition_id() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    range partitions;
-BEGIN
-    SELECT * INTO range FROM partitions p WHERE p.tournament = NEW.tournament
-    ORDER BY p.first_edition DESC LIMIT 1;
-    IF NOT FOUND THEN
-        NEW.id := nextval('shared_edition_ids');
-        RETURN NEW;
-    END IF;
-    -- Leases of edition 0 are those of trials.
-    SELECT greatest(max(e.id) + 1, range.first_edition, 1) INTO NEW.id
-    FROM editions e WHERE e.tournament = NEW.tournament;
-    IF NEW.id >= range.end_edition THEN
-        NEW.id := create_partitions(NEW.tournament);
+    IF (SELECT count(*) FROM partitions) >= 32 THEN
+        NEW.id := nextval('shared_tournament_ids');
     END IF;
     RETURN NEW;
 END $$;
-CREATE TRIGGER editions_get_ids BEFORE INSERT ON editions
-    FOR EACH ROW EXECUTE FUNCTION assign_edition_id();
+CREATE TRIGGER tournaments_get_ids BEFORE INSERT ON tournaments
+    FOR EACH ROW EXECUTE FUNCTION assign_tournament_id();
+
+-- Creates the partitions of a tournament. A table that already exists when it is attached blocks no
+-- reader or writer.
+CREATE FUNCTION create_partitions() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    whole text;
+BEGIN
+    IF NEW.id >= 1000000000 THEN
+        RETURN NULL;
+    END IF;
+    FOREACH whole IN ARRAY
+        ARRAY['matches', 'absences', 'results', 'evidence', 'records', 'bot_state']
+    LOOP
+        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', whole || '_' || NEW.id, whole);
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)',
+            whole, whole || '_' || NEW.id, NEW.id, NEW.id + 1);
+    END LOOP;
+    INSERT INTO partitions VALUES (NEW.id);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER tournaments_get_partitions AFTER INSERT ON tournaments
+    FOR EACH ROW EXECUTE FUNCTION create_partitions();
 
 ----------------------------------------------------------------------------------------------------
 -- The queue
@@ -631,26 +619,26 @@ CREATE TRIGGER editions_get_ids BEFORE INSERT ON editions
 
 CREATE TYPE lot_state AS ENUM (
     'blocked',         -- other lots come first
-    'checking_reuse',  -- an earlier edition may have played its matches, or may be playing them
+    'checking',        -- it may be a match that is stored already: what it begins with is compared
     'pending',         -- may be leased
     'leased',          -- being played
     'reported',        -- its results are stored
-    'counted',         -- its results are in the standings
+    'counted',         -- its results are in the standings, if the newest edition has its matches
     'delayed',         -- failed, and rests before it is retried
-    'split',           -- failed; its matches are retried one by one in separate lots
     'aside',           -- failed too often: an organiser decides
-    'cancelled'
+    'cancelled'        -- no edition needs it any more
 );
 
--- Matches first_match … first_match + count - 1 of an edition, leased together.
+-- Matches number … number + count - 1 of a tournament, leased together. The first match names the lot.
+-- The queue holds the matches of the newest edition that were not played. A new edition cancels the
+-- others, so a lot may become smaller, and a match may have no lot.
 CREATE TABLE lots (
-    number bigint NOT NULL,
-    first_match bigint NOT NULL CHECK (first_match >= 0),
+    number bigint NOT NULL CHECK (number >= 0),
     deadline timestamptz,
     not_before timestamptz,
     -- When it was reported.
     reported_at timestamptz,
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     count integer NOT NULL CHECK (count BETWEEN 1 AND 4096),
     -- Expected playing time in milliseconds: the longest lots are leased first.
     expected_ms integer NOT NULL CHECK (expected_ms >= 0),
@@ -666,23 +654,16 @@ CREATE TABLE lots (
     faults smallint NOT NULL DEFAULT 0 CHECK (faults >= 0),
     -- Whether other lots wait for this one.
     has_dependents boolean NOT NULL DEFAULT false,
-    -- Whether its results are those of an earlier edition.
-    reused boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (edition, number),
-    CONSTRAINT retried_match_names_its_lot
-        CHECK (number >= 0 OR (number = -1 - first_match AND count = 1)),
+    PRIMARY KEY (tournament, number),
     CONSTRAINT leased_lot_has_deadline CHECK ((state = 'leased') = (deadline IS NOT NULL)),
     CONSTRAINT delayed_lot_has_time CHECK ((state = 'delayed') = (not_before IS NOT NULL)),
     CONSTRAINT blocked_lot_has_blockers CHECK (
         CASE WHEN blockers > 0 THEN state IN ('blocked', 'cancelled') ELSE state <> 'blocked' END),
     CONSTRAINT played_lot_was_leased
-        CHECK (attempt > 0 OR reused
-            OR state IN ('blocked', 'checking_reuse', 'pending', 'cancelled', 'delayed')),
-    CONSTRAINT reused_lot_has_results CHECK (NOT reused OR state IN ('reported', 'counted')),
-    -- Lots that depend on each other hold one match, so none of them is ever split.
+        CHECK (attempt > 0 OR state NOT IN ('leased', 'reported', 'counted')),
+    -- Lots that depend on each other hold one match, so a failure never makes several of them.
     CONSTRAINT dependent_lot_has_one_match
-        CHECK (count = 1 OR (NOT has_dependents AND blockers = 0)),
-    CONSTRAINT split_lot_had_several_matches CHECK (state <> 'split' OR count > 1)
+        CHECK (count = 1 OR (NOT has_dependents AND blockers = 0))
 ) WITH (
     -- Every lot is changed at least three times: leave room for that, and vacuum early.
     fillfactor = 70,
@@ -690,31 +671,28 @@ CREATE TABLE lots (
     autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0
 );
-CREATE INDEX lots_pending ON lots (edition, expected_ms DESC, number) WHERE state = 'pending';
-CREATE INDEX lots_checking_reuse ON lots (edition, number) WHERE state = 'checking_reuse';
+CREATE INDEX lots_pending ON lots (tournament, expected_ms DESC, number) WHERE state = 'pending';
+CREATE INDEX lots_checking ON lots (tournament, number) WHERE state = 'checking';
 CREATE INDEX lots_leased ON lots (deadline) WHERE state = 'leased';
--- Results that were reported for an edition when it was replaced, or later, are counted there, so
--- that they are chosen for audits like all others. The index finds them beside any number of results
--- that the same edition reuses and that stay uncounted.
-CREATE INDEX lots_reported ON lots (edition, reused, number) WHERE state = 'reported';
+CREATE INDEX lots_reported ON lots (tournament, number) WHERE state = 'reported';
 CREATE INDEX lots_delayed ON lots (not_before) WHERE state = 'delayed';
-CREATE INDEX lots_aside ON lots (edition, number) WHERE state = 'aside';
+CREATE INDEX lots_aside ON lots (tournament, number) WHERE state = 'aside';
 
 -- `after` can be leased when all its `before` are reported.
 CREATE TABLE lot_order (
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     before bigint NOT NULL,
     after bigint NOT NULL,
-    PRIMARY KEY (edition, before, after),
+    PRIMARY KEY (tournament, before, after),
     CONSTRAINT lot_order_has_no_cycle CHECK (before < after)
 );
 CREATE TRIGGER lot_order_is_immutable BEFORE UPDATE ON lot_order EXECUTE FUNCTION refuse_change();
 
--- How many lots of an edition are in each state, without counting them: each row is what one
+-- How many lots of a tournament are in each state, without counting them: each row is what one
 -- statement changed of these numbers, and their sums are the numbers. The leader adds rows up now and
 -- then. Rows are only added, so that statements that change lots do not wait for each other.
 CREATE TABLE lot_counts (
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     state lot_state NOT NULL,
     lots bigint NOT NULL,
     -- Matches in these lots.
@@ -724,11 +702,11 @@ CREATE TABLE lot_counts (
     autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0
 );
-CREATE INDEX lot_counts_by_edition ON lot_counts (edition, state);
+CREATE INDEX lot_counts_by_tournament ON lot_counts (tournament, state);
 
 CREATE FUNCTION count_added_lots() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO lot_counts
-    SELECT edition, state, count(*), sum(count) FROM added GROUP BY edition, state;
+    SELECT tournament, state, count(*), sum(count) FROM added GROUP BY tournament, state;
     RETURN NULL;
 END $$;
 CREATE TRIGGER added_lots_are_counted AFTER INSERT ON lots
@@ -736,7 +714,7 @@ CREATE TRIGGER added_lots_are_counted AFTER INSERT ON lots
 
 CREATE FUNCTION count_removed_lots() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO lot_counts
-    SELECT edition, state, -count(*), -sum(count) FROM removed GROUP BY edition, state;
+    SELECT tournament, state, -count(*), -sum(count) FROM removed GROUP BY tournament, state;
     RETURN NULL;
 END $$;
 CREATE TRIGGER removed_lots_are_counted AFTER DELETE ON lots
@@ -744,11 +722,11 @@ CREATE TRIGGER removed_lots_are_counted AFTER DELETE ON lots
 
 CREATE FUNCTION count_changed_lots() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO lot_counts
-    SELECT edition, state, sum(lots), sum(matches) FROM (
-        SELECT edition, state, 1 AS lots, count AS matches FROM added
-        UNION ALL SELECT edition, state, -1, -count FROM removed
+    SELECT tournament, state, sum(lots), sum(matches) FROM (
+        SELECT tournament, state, 1 AS lots, count AS matches FROM added
+        UNION ALL SELECT tournament, state, -1, -count FROM removed
     ) AS changed
-    GROUP BY edition, state HAVING sum(lots) <> 0 OR sum(matches) <> 0;
+    GROUP BY tournament, state HAVING sum(lots) <> 0 OR sum(matches) <> 0;
     RETURN NULL;
 END $$;
 CREATE TRIGGER changed_lots_are_counted AFTER UPDATE ON lots
@@ -758,7 +736,7 @@ CREATE TRIGGER changed_lots_are_counted AFTER UPDATE ON lots
 -- Attempts that ended without results.
 CREATE TABLE faults (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     lot bigint NOT NULL,
     attempt integer NOT NULL CHECK (attempt >= 1),
     worker integer,
@@ -766,32 +744,19 @@ CREATE TABLE faults (
     at timestamptz NOT NULL,
     -- Why the attempt failed, in one word. Null if unknown.
     kind text CHECK (length(kind) BETWEEN 1 AND 32),
-    UNIQUE (edition, lot, attempt)
+    UNIQUE (tournament, lot, attempt)
 );
 CREATE TRIGGER faults_are_immutable BEFORE UPDATE ON faults EXECUTE FUNCTION refuse_change();
 
--- Matches that are still being played for a replaced edition and that this edition will reuse: their
--- lots stay in `checking_reuse` until the match is reported, or its lease ends.
-CREATE TABLE pending_reuse (
-    number bigint NOT NULL,
-    source_number bigint NOT NULL,
-    source_lot bigint NOT NULL,
-    edition integer NOT NULL,
-    source_edition integer NOT NULL CHECK (source_edition < edition),
-    PRIMARY KEY (edition, number)
-);
-CREATE TRIGGER pending_reuse_is_immutable BEFORE UPDATE ON pending_reuse
-    EXECUTE FUNCTION refuse_change();
-
--- Matches that organisers declared void: they stay counted where they are counted already, and no
--- later edition reuses them.
+-- Matches that organisers declared void: they stay counted where they are counted already, and later
+-- editions have another match in their place.
 CREATE TABLE invalidated_matches (
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     number bigint NOT NULL,
     at timestamptz NOT NULL,
     by integer REFERENCES tokens,
     reason text NOT NULL CHECK (length(reason) <= 4000),
-    PRIMARY KEY (edition, number)
+    PRIMARY KEY (tournament, number)
 );
 CREATE TRIGGER invalidated_matches_are_immutable BEFORE UPDATE ON invalidated_matches
     EXECUTE FUNCTION refuse_change();
@@ -803,7 +768,7 @@ CREATE TRIGGER invalidated_matches_are_immutable BEFORE UPDATE ON invalidated_ma
 -- Sums over the counted matches of an entrant. They can be computed again from the results.
 CREATE TABLE standings (
     edition integer NOT NULL,
-    entrant integer NOT NULL CHECK (entrant >= 0),
+    entrant integer NOT NULL,
     matches bigint NOT NULL CHECK (matches > 0),
     -- Exact whatever the game pays: chips can exceed a bigint.
     score numeric[] NOT NULL CHECK (cardinality(score) > 0),
@@ -823,7 +788,7 @@ CREATE TABLE standings (
 CREATE TABLE progress (
     edition integer PRIMARY KEY,
     counted bigint NOT NULL CHECK (counted >= 0),
-    -- Counted matches that were played for the edition and not reused.
+    -- Counted matches that were played while it was the newest edition.
     played bigint NOT NULL DEFAULT 0 CHECK (played >= 0)
 );
 
@@ -858,7 +823,7 @@ CREATE TYPE audit_state AS ENUM (
 -- Rows are written when their match is counted, and change until the audit is over.
 CREATE TABLE match_audits (
     number bigint NOT NULL,
-    edition integer NOT NULL,
+    tournament integer NOT NULL,
     -- The worker that reported the match.
     worker integer NOT NULL,
     -- The worker that plays it again.
@@ -874,7 +839,7 @@ CREATE TABLE match_audits (
     ended_at timestamptz,
     -- What differs, or why the audit was skipped.
     reason text CHECK (length(reason) BETWEEN 1 AND 4000),
-    PRIMARY KEY (edition, number, kind),
+    PRIMARY KEY (tournament, number, kind),
     CONSTRAINT leased_audit_has_deadline CHECK ((state = 'leased') = (deadline IS NOT NULL)),
     CONSTRAINT leased_audit_has_second_worker
         CHECK (state <> 'leased' OR second_worker IS NOT NULL),
@@ -884,7 +849,7 @@ CREATE TABLE match_audits (
         CHECK ((state IN ('waiting', 'leased')) = (ended_at IS NULL)),
     CONSTRAINT difference_has_reason CHECK (state <> 'disagreed' OR reason IS NOT NULL)
 );
-CREATE INDEX match_audits_waiting ON match_audits (kind, faults, edition, number)
+CREATE INDEX match_audits_waiting ON match_audits (kind, faults, tournament, number)
     WHERE state = 'waiting';
 CREATE INDEX match_audits_leased ON match_audits (deadline) WHERE state = 'leased';
 CREATE INDEX match_audits_by_worker ON match_audits (worker, kind, state);

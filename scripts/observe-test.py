@@ -40,28 +40,32 @@ window = "1s"
 bots = ["{bots}/house", "{bots}/center", "{rascal}"]
 """
 
+# The results of all editions. Editions share matches, and each of them counts the results.
+COUNTED = """FROM editions e
+    JOIN results r ON r.tournament = e.tournament AND r.number < e.end_match
+        AND NOT EXISTS (SELECT FROM absences a
+            WHERE a.tournament = r.tournament AND a.number = r.number
+            AND a.since <= e.number AND (a.until IS NULL OR a.until > e.number))"""
+
 # Series of coordinators, and statements with the same value.
 EQUAL = {
-    "sum(arbiter_matches_counted_total)": "SELECT count(*) FROM results",
+    "sum(arbiter_matches_counted_total)": f"SELECT count(*) {COUNTED}",
     "sum(arbiter_faults_total)": "SELECT count(*) FROM faults",
     "sum(arbiter_forfeits_total)":
-        "SELECT count(*) FROM results, unnest(forfeits) AS code WHERE code > 0",
+        f"SELECT count(*) {COUNTED}, unnest(r.forfeits) AS code WHERE code > 0",
     'sum(arbiter_forfeits_total{kind="gone"})':
-        "SELECT count(*) FROM results, unnest(forfeits) AS code WHERE code = 3",
+        f"SELECT count(*) {COUNTED}, unnest(r.forfeits) AS code WHERE code = 3",
     'sum(arbiter_trials{state="passed"})': "SELECT count(*) FROM trials WHERE state = 'passed'",
     'sum(arbiter_editions{state="complete"})':
         "SELECT count(*) FROM editions WHERE state = 'complete'",
-    "sum(arbiter_matches_reported_total)":
-        "SELECT count(*) FROM results WHERE source_edition IS NULL",
+    "sum(arbiter_matches_reported_total)": "SELECT count(*) FROM results",
     'sum(arbiter_leases_total{kind="lot"})': "SELECT sum(attempt) FROM lots",
     'sum(arbiter_leases_total{kind="trial"})': "SELECT sum(attempt) FROM trials",
     'sum(arbiter_reports_total{kind="lot",status="accepted"})':
-        "SELECT count(*) FROM lots WHERE state = 'counted' AND NOT reused",
-    "sum(arbiter_worker_matches_total)":
-        "SELECT count(*) FROM results WHERE source_edition IS NULL",
+        "SELECT count(*) FROM lots WHERE state = 'counted'",
+    "sum(arbiter_worker_matches_total)": "SELECT count(*) FROM results",
     "sum(arbiter_worker_forfeits_total)":
-        "SELECT count(*) FROM results, unnest(forfeits) AS code "
-        "WHERE code > 0 AND source_edition IS NULL",
+        "SELECT count(*) FROM results, unnest(forfeits) AS code WHERE code > 0",
 }
 
 

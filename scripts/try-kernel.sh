@@ -103,12 +103,6 @@ try() {
 }
 failed=0
 
-# edition T: the prefix of the match ids of its newest edition.
-edition() {
-    arbiter tournament show "$1" --json |
-        python3 -c 'import json, sys; print(json.load(sys.stdin)["editions"][0]["id"])'
-}
-
 tournament() {
     local name=$1
     # No terminal, no progress bars.
@@ -121,7 +115,7 @@ tournament() {
     arbiter ranking "$name-quick" && arbiter tournament check "$name-quick" &&
         arbiter tournament export "$name-quick" --out "/tmp/$name" --records 2>&1 | cat &&
         arbiter verify "/tmp/$name/records" &&
-        arbiter match "$(edition "$name-quick")/0" --json >>/tmp/matches
+        arbiter match "$name-quick/0" --json >>/tmp/matches
 }
 
 tournaments() {

@@ -45,7 +45,7 @@ for bot in basic lim17; do
 done
 "$arbiter" tournament start gomoku
 "$arbiter" tournament start blackjack
-until [ "$(ask 'SELECT min(c) FROM (SELECT count(r.number) AS c FROM editions e LEFT JOIN results r ON r.edition = e.id GROUP BY e.id) AS s')" -ge 4 ]; do sleep 0.1; done
+until [ "$(ask 'SELECT min(c) FROM (SELECT count(r.number) AS c FROM tournaments t LEFT JOIN results r ON r.tournament = t.id GROUP BY t.id) AS s')" -ge 4 ]; do sleep 0.1; done
 kill -KILL "$running"
 wait "$running" || true
 [ "$(ask "SELECT count(*) FROM editions WHERE state = 'running'")" = 2 ] || { echo "error: a tournament is already over" >&2; exit 1; }

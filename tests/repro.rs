@@ -126,7 +126,7 @@ fn invalid_arguments_are_explained() {
     let none = bots.file("none.jsonl", "{}\n");
     says(&repro(&none, "1", &one, &[]), 1, &["the record: line 1", "not that of a record"]);
     says(&repro(&none, "0", &one, &[]), 2, &["--seat", "1..=16"]);
-    says(&repro(&none, "1", &one, &["3/1207"]), 2, &["--record", "cannot be used"]);
+    says(&repro(&none, "1", &one, &["finals/1207"]), 2, &["--record", "cannot be used"]);
     says(&run(&["repro", "--seat", "1", "--bot", &one]), 2, &["MATCH", "--help"]);
     let gomoku = record(&bots, "gomoku", [&one, &one], "move_limit=1s");
     let text = fs::read_to_string(&gomoku).unwrap();

@@ -154,7 +154,7 @@ fn passing_bots_enter_and_failures_are_explained() {
     }
     done(&site.command(&site.admin, "tournament check cup").output().unwrap());
     // Records name what was submitted, not what was built from it.
-    let record = done(&site.command(&site.admin, "match 1/0 --record -").output().unwrap());
+    let record = done(&site.command(&site.admin, "match cup/0 --record -").output().unwrap());
     let header: Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();
     for seat in header["seats"].as_array().unwrap() {
         let bot = site.bot("", seat["bot"].as_str().unwrap());

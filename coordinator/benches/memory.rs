@@ -12,7 +12,7 @@ use std::time::Duration;
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::db::matches::{Match, Seats};
-use arbiter_coordinator::db::versions;
+use arbiter_coordinator::db::{editions, versions};
 use arbiter_coordinator::postgres::Postgres;
 use arbiter_coordinator::queue::{LeasePolicy, NewLot, Plan, Queue};
 use arbiter_games::{Games, RULES_VERSION};
@@ -25,7 +25,6 @@ use arbiter_proto::v1::{
     Capacity, CoordinatorMessage, FetchBundleRequest, GetHeadToHeadRequest, Hello, LeaderboardRef,
     Lot, MatchResult, Report, SeatResult, WorkerMessage,
 };
-use arbiter_ranking::Entrant;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgPool};
 use tokio::net::TcpListener;
@@ -38,7 +37,7 @@ use tonic::{Request, Streaming};
 
 use support::measure::{memory, reset_peak_memory};
 use support::server::config;
-use support::{edition, name, play_at_once, running};
+use support::{edition, name, play_at_once, running, tournament_of};
 
 mod support;
 
@@ -276,9 +275,11 @@ async fn fetches(postgres: &Postgres, pool: &PgPool) {
 async fn files(postgres: &Postgres, pool: &PgPool) {
     let server = Server::start(postgres);
     let edition = edition(pool, &name(), 100).await;
+    let tournament = tournament_of(pool, edition).await;
+    let entrants = editions::entrants(pool, edition).await.expect("the database answers");
     let seats = |number: i64| {
-        let first = i32::try_from(number % 100).expect("small");
-        Seats(vec![Entrant(first), Entrant((first + 1) % 100)])
+        let first = usize::try_from(number % 100).expect("small");
+        Seats(vec![entrants[first].entrant, entrants[(first + 1) % 100].entrant])
     };
     let chained = |number: i64| Match {
         number: MatchNumber(number),
@@ -291,7 +292,6 @@ async fn files(postgres: &Postgres, pool: &PgPool) {
     };
     let lot = |number: i64| NewLot {
         number: LotNumber(number),
-        first_match: MatchNumber(number),
         count: 1,
         expected_ms: 1000,
         score_len: 2,
@@ -305,10 +305,10 @@ async fn files(postgres: &Postgres, pool: &PgPool) {
     queue.plan(edition, plan).await.expect("the plan is stored");
     let statement = "
         WITH snapshot AS (INSERT INTO snapshots VALUES ($2, $3) RETURNING digest)
-        INSERT INTO bot_state (number, edition, seat, digest)
+        INSERT INTO bot_state (number, tournament, seat, digest)
         SELECT number, $1, seat, digest
         FROM snapshot, generate_series(0, $4 - 1) AS number, generate_series(1, 2) AS seat";
-    let insert = sqlx::query(statement).bind(edition.0).bind(vec![5_u8; 32]).bind(noise(FILES));
+    let insert = sqlx::query(statement).bind(tournament.0).bind(vec![5_u8; 32]).bind(noise(FILES));
     insert.bind(CHAINED).execute(pool).await.expect("the files are stored");
     play_at_once(pool, edition, CHAINED).await;
     assert!(queue.start(edition).await.expect("the plan is valid"));
@@ -326,10 +326,11 @@ async fn meetings(postgres: &Postgres, pool: &PgPool) {
     let edition = running(pool, &tournament, BOTS, MATCHES, 500).await;
     play_at_once(pool, edition, MATCHES).await;
     let server = Server::start(postgres);
-    let statement = "SELECT count(*) FROM lots WHERE edition = $1 AND state <> 'counted'";
+    let id = tournament_of(pool, edition).await;
+    let statement = "SELECT count(*) FROM lots WHERE tournament = $1 AND state <> 'counted'";
     loop {
         let uncounted: i64 =
-            sqlx::query_scalar(statement).bind(edition.0).fetch_one(pool).await.expect("a number");
+            sqlx::query_scalar(statement).bind(id.0).fetch_one(pool).await.expect("a number");
         if uncounted == 0 {
             break;
         }

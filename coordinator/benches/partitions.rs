@@ -16,11 +16,12 @@ use arbiter_coordinator::retention::Cleaner;
 use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_coordinator::tournament::lifecycle;
 use arbiter_games::{Games, gomoku};
+use arbiter_proto::ids::WorkerId;
 use sqlx::{AssertSqlSafe, PgPool};
 
 use support::measure::{median, speed};
 use support::play::play;
-use support::{CONNECTIONS, NOW, name, running};
+use support::{CONNECTIONS, NOW, name, running, tournament_of};
 
 mod support;
 
@@ -34,9 +35,11 @@ const TURNS: usize = 5;
 /// Replaces the partitioned tables with plain ones.
 const FLAT: &str = "
     DROP TRIGGER tournaments_get_partitions ON tournaments;
-    DROP TRIGGER editions_get_ids ON editions;
+    DROP TRIGGER tournaments_get_ids ON tournaments;
     DO $$ DECLARE whole text; BEGIN
-        FOREACH whole IN ARRAY ARRAY['matches', 'results', 'evidence', 'records', 'bot_state'] LOOP
+        FOREACH whole IN ARRAY
+            ARRAY['matches', 'absences', 'results', 'evidence', 'records', 'bot_state']
+        LOOP
             EXECUTE format('CREATE TABLE flat (LIKE %I INCLUDING ALL)', whole);
             EXECUTE format('DROP TABLE %I', whole);
             EXECUTE format('ALTER TABLE flat RENAME TO %I', whole);
@@ -62,27 +65,35 @@ fn main() {
                     .await
                     .expect("a tournament");
             }
-            databases.push((kind, pool));
+            let worker = support::worker(&pool).await;
+            databases.push(Played { kind, pool, worker });
         }
         for (per_lot, matches) in EDITIONS {
             compare(&databases, per_lot, matches).await;
         }
-        for (kind, pool) in &databases[1..] {
+        for Played { kind, pool, .. } in &databases[1..] {
             delete_newest(kind, pool).await;
         }
     });
 }
 
+/// A database with a kind of tables, and the worker that plays there.
+struct Played {
+    kind: &'static str,
+    pool: PgPool,
+    worker: WorkerId,
+}
+
 /// Plays editions in all databases in turn, and prints the cost of partitions.
-async fn compare(databases: &[(&str, PgPool)], per_lot: i32, matches: i64) {
+async fn compare(databases: &[Played], per_lot: i32, matches: i64) {
     let mut speeds = vec![Vec::new(); databases.len()];
     for _ in 0..TURNS {
-        for ((_, pool), speeds) in databases.iter().zip(&mut speeds) {
-            speeds.push(turn(pool, per_lot, matches).await);
+        for (database, speeds) in databases.iter().zip(&mut speeds) {
+            speeds.push(turn(database, per_lot, matches).await);
         }
     }
     let flat = median(speeds[0].clone());
-    for ((kind, _), speeds) in databases.iter().zip(speeds) {
+    for (Played { kind, .. }, speeds) in databases.iter().zip(speeds) {
         let speed = median(speeds);
         let ratio = speed / flat;
         println!("lots of {per_lot:>2}, {kind:<4} {speed:>9.0} matches/s, {ratio:.2} of flat");
@@ -90,13 +101,13 @@ async fn compare(databases: &[(&str, PgPool)], per_lot: i32, matches: i64) {
 }
 
 /// The speed of an edition from the first lease until all results are counted, in matches a second.
-async fn turn(pool: &PgPool, per_lot: i32, matches: i64) -> f64 {
-    let worker = support::worker(pool).await;
+async fn turn(Played { pool, worker, .. }: &Played, per_lot: i32, matches: i64) -> f64 {
     let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
     let edition = running(pool, &name(), BOTS, matches, per_lot).await;
+    let tournament = tournament_of(pool, edition).await;
     let start = Instant::now();
-    play(&queue, worker, edition, matches).await;
-    while queue.count(edition).await.expect("the results are counted") > 0 {}
+    play(&queue, *worker, tournament, matches).await;
+    while queue.count(tournament).await.expect("the results are counted") > 0 {}
     let speed = speed(matches, start);
     assert!(queue.complete(edition, NOW).await.expect("the database answers"));
     speed

@@ -47,7 +47,7 @@ fn main() {
             planned.push((name, plan(&pool, number, bots, file).await));
         }
         for (name, planned) in planned {
-            let copy_seconds = copy_rows(&pool, planned.edition).await;
+            let copy_seconds = copy_rows(&pool, planned.tournament).await;
             let Planned { matches, seconds, megabytes, .. } = planned;
             println!(
                 "{name:<24} {matches:>9} matches: {seconds:>6.2} s planned, checked and started, \
@@ -62,7 +62,7 @@ fn main() {
 
 /// A planned edition.
 struct Planned {
-    edition: i32,
+    tournament: i32,
     matches: i64,
     seconds: f64,
     /// The growth of this process's peak memory.
@@ -96,17 +96,17 @@ async fn plan(pool: &PgPool, number: i32, bots: i32, file: &str) -> Planned {
     let edition = edition.expect("the edition is planned");
     let seconds = start.elapsed().as_secs_f64();
     let megabytes = memory("self", "VmHWM:").saturating_sub(before);
-    Planned { edition: edition.id.0, matches: edition.matches, seconds, megabytes }
+    Planned { tournament: tournament.id.0, matches: edition.matches, seconds, megabytes }
 }
 
-/// Copies the rows of an edition from memory into tables like those of plans. Returns the time in
+/// Copies the rows of a tournament from memory into tables like those of plans. Returns the time in
 /// seconds.
-async fn copy_rows(pool: &PgPool, edition: i32) -> f64 {
+async fn copy_rows(pool: &PgPool, tournament: i32) -> f64 {
     let mut seconds = 0.0;
     for table in ["matches", "lots", "lot_order"] {
         let mut connection = pool.acquire().await.expect("a connection");
         let query = format!(
-            "COPY (SELECT * FROM {table} WHERE edition = {edition}) TO STDOUT (FORMAT binary)"
+            "COPY (SELECT * FROM {table} WHERE tournament = {tournament}) TO STDOUT (FORMAT binary)"
         );
         let mut rows = Vec::new();
         let mut stream = connection.copy_out_raw(&query).await.expect("the rows are read");

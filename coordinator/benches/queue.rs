@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use arbiter_coordinator::db::editions;
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_games::Games;
 use arbiter_proto::ids::WorkerId;
@@ -19,7 +20,7 @@ use tokio::task::JoinSet;
 
 use support::measure::speed;
 use support::play::play;
-use support::{edition, name, raw_copy, running, single_inserts};
+use support::{edition, name, raw_copy, running, single_inserts, tournament_of};
 
 mod support;
 
@@ -75,6 +76,7 @@ impl Bench {
     /// The speed of leasing and reporting an edition, in matches a second.
     async fn queue(&self, per_lot: i32, matches: i64, counts: bool) -> f64 {
         let edition = running(&self.pool, &name(), BOTS, matches, per_lot).await;
+        let tournament = tournament_of(&self.pool, edition).await;
         let is_over = Arc::new(AtomicBool::new(false));
         let mut counter = JoinSet::new();
         if counts {
@@ -83,12 +85,12 @@ impl Bench {
             counter.spawn(async move {
                 let mut counted = 0;
                 while counted < matches || !is_over.load(Ordering::Relaxed) {
-                    counted += queue.count(edition).await.expect("the results are counted");
+                    counted += queue.count(tournament).await.expect("the results are counted");
                 }
             });
         }
         let start = Instant::now();
-        play(&self.queue, self.worker, edition, matches).await;
+        play(&self.queue, self.worker, tournament, matches).await;
         is_over.store(true, Ordering::Relaxed);
         let speed = speed(matches, start);
         let count_start = Instant::now();
@@ -98,8 +100,9 @@ impl Bench {
                 "  the last results are counted {:.2} s later",
                 count_start.elapsed().as_secs_f64()
             );
+            let scope = editions::scope(&self.pool, edition).await.expect("the edition exists");
             let differences =
-                self.queue.verify_standings(edition).await.expect("the standings can be checked");
+                self.queue.verify_standings(scope).await.expect("the standings can be checked");
             assert!(differences.is_empty(), "{differences:?}");
         }
         speed

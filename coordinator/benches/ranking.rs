@@ -123,7 +123,9 @@ impl Spectator {
         let mut workers = JoinSet::new();
         for number in 0..WORKERS {
             let Some(server) = server else { break };
-            let worker = Worker::connect(server, &format!("worker-{number}"), 1).await;
+            // Each measurement has a separate token, and so its workers have separate names.
+            let worker_name = format!("{}-{number}", self.board.tournament);
+            let worker = Worker::connect(server, &worker_name, 1).await;
             let dice = Seed::of_text("worker").dice(number.into());
             workers.spawn(worker.play_with_pauses(PLAY, dice, until));
         }

@@ -155,7 +155,7 @@ async fn serve(
 }
 
 fn report(lot: &LeasedLot, worker: WorkerId) -> Report {
-    let numbers = (lot.first_match.0..).take(usize::try_from(lot.count).expect("a small number"));
+    let numbers = (lot.first_match().0..).take(usize::try_from(lot.count).expect("a small number"));
     Report {
         lease: lot.lease,
         worker,

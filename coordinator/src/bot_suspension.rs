@@ -4,11 +4,12 @@
 //! The tournament file sets the limits (`[submissions] stand_down_percent`, `stand_down_after`).
 //! They are checked whenever results are counted. The version that forfeited is suspended: a later
 //! version enters normally, and an organiser can reinstate the bot. A new edition without the bot
-//! becomes due, as after a withdrawal. It reuses the results of the other bots.
+//! becomes due, as after a withdrawal. It shares the matches of the other bots.
 //!
 //! A single fault is not attributed to a bot. When a match is set aside after too many faults,
-//! [`fault_attribution`] checks whether the faults of the edition occur with one bot on any worker.
-//! Such a bot is suspended as if it had forfeited. A worker's faults with all bots suspend no bot.
+//! [`fault_attribution`] checks whether the faults since the last complete edition occur with one
+//! bot on any worker. Such a bot is suspended as if it had forfeited. A worker's faults with all
+//! bots suspend no bot.
 
 pub mod fault_attribution;
 
@@ -17,6 +18,7 @@ use sqlx::{PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
 use crate::db::bots::{self, SuspendedBot};
+use crate::db::editions::EditionScope;
 use crate::db::{audit_log, faults, tournaments};
 
 /// Suspends the bots that forfeited too much in an edition, by its current standings.
@@ -33,24 +35,24 @@ pub async fn suspend_for_forfeits(
     Ok(suspended)
 }
 
-/// Suspends the bots that cause faults in an edition, by the faults recorded so far.
+/// Suspends the entrants of an edition that cause faults, by the recent faults of its tournament.
 pub async fn suspend_for_faults(
     pool: &PgPool,
-    edition: EditionId,
+    edition: EditionScope,
     now: OffsetDateTime,
 ) -> Result<Vec<SuspendedBot>> {
-    let faults = faults::of_matches(pool, edition).await?;
+    let faults = faults::of_matches(pool, edition.tournament).await?;
     if faults.is_empty() {
         return Ok(Vec::new());
     }
-    let played = faults::played_since(pool, edition).await?;
+    let played = faults::played_since(pool, edition.tournament).await?;
     let faulty_bots = fault_attribution::attribute_faults(&faults, &played);
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
     let mut suspended = Vec::new();
     for bot in faulty_bots {
         let reason = bot.to_string();
-        let rows = bots::suspend_entrant(&mut *db, edition, bot.entrant, &reason, now).await?;
+        let rows = bots::suspend_entrant(&mut *db, edition.id, bot.entrant, &reason, now).await?;
         suspended.extend(rows);
     }
     record(db, &suspended, now).await?;

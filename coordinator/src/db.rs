@@ -25,6 +25,7 @@ pub use error_class::{
 };
 use keepalive_proxy::KeepAliveProxy;
 
+pub mod absences;
 pub mod audit_log;
 mod binary_copy;
 pub mod bot_list;
@@ -51,7 +52,6 @@ pub mod played_matches;
 pub mod progress_samples;
 pub mod record_objects;
 pub mod records;
-pub mod result_reuse;
 pub mod results;
 pub mod shadows;
 pub mod stalled_copies;
@@ -297,6 +297,17 @@ pub async fn development_migration(pool: &PgPool) -> Result<Option<i64>> {
             SELECT FROM _sqlx_migrations WHERE version = 1 AND checksum <> $1)";
     let checksum = baseline.map(|migration| &*migration.checksum);
     sqlx::query_scalar(statement).bind(checksum).fetch_one(pool).await
+}
+
+/// Prepares the planner for a large join in this transaction: current row counts, and no nested
+/// loops.
+pub async fn prepare_large_join(connection: &mut PgConnection) -> Result<()> {
+    let settings = "
+        SET LOCAL plan_cache_mode = force_custom_plan;
+        SET LOCAL enable_hashjoin = on;
+        SET LOCAL enable_nestloop = off;
+        SET LOCAL work_mem = '64MB'";
+    sqlx::raw_sql(settings).execute(connection).await.map(drop)
 }
 
 /// The major version of the server.

@@ -36,8 +36,18 @@ const MAX_LEADERBOARDS: usize = 64;
 /// Maximum number of complete editions with cached ranks, which are small.
 const MAX_RANKS: usize = 512;
 
-/// The rank of each entrant of a complete edition, entrant 0 first, and whether it is shared.
-pub type Ranks = Vec<(usize, bool)>;
+/// The rank of each entrant of a complete edition, and whether it is shared. In the order of the
+/// entrants.
+#[derive(Debug)]
+pub struct Ranks(Vec<(Entrant, (usize, bool))>);
+
+impl Ranks {
+    /// The rank of an entrant, and whether it is shared.
+    pub fn of(&self, entrant: Entrant) -> Option<(usize, bool)> {
+        let index = self.0.binary_search_by_key(&entrant, |(entrant, _)| *entrant).ok()?;
+        Some(self.0[index].1)
+    }
+}
 
 /// A leaderboard at a point in time.
 #[derive(Debug)]
@@ -73,12 +83,13 @@ impl Leaderboard {
         let counted = editions::counted(&mut *transaction, id).await?;
         let (game, roster, contestants) = if let Some(earlier) = earlier {
             let mut tallies = standings::of_edition(&mut *transaction, id).await?;
-            let contestants =
-                earlier.places.iter().map(|RankedContestant { contestant, .. }| {
-                    let Contestant { entrant, submitted_at, .. } = *contestant;
-                    let tally = tallies.remove(&entrant).unwrap_or_default();
-                    Contestant { entrant, submitted_at, tally }
-                });
+            // Tied contestants stay in the order of the schedule.
+            let places = earlier.roster.iter().filter_map(|(entrant, _)| earlier.place(entrant));
+            let contestants = places.map(|RankedContestant { contestant, .. }| {
+                let Contestant { entrant, submitted_at, .. } = *contestant;
+                let tally = tallies.remove(&entrant).unwrap_or_default();
+                Contestant { entrant, submitted_at, tally }
+            });
             (earlier.game.clone(), Arc::clone(&earlier.roster), contestants.collect())
         } else {
             let game = editions::game(&mut *transaction, games, id).await?;
@@ -226,14 +237,11 @@ impl LeaderboardCache {
         }
         let mut db = self.pool.acquire().await?;
         standings::each_edition(&mut db, &uncached, |edition, contestants| {
-            let mut ranks = vec![(0, false); contestants.len()];
-            for RankedContestant { rank, tied, contestant } in ranking::rank(game, contestants) {
-                let entrant = usize::try_from(contestant.entrant.0).unwrap_or(usize::MAX);
-                if let Some(slot) = ranks.get_mut(entrant) {
-                    *slot = (rank, tied);
-                }
-            }
-            ranks_by_edition.insert(edition, self.ranks.insert(edition, ranks));
+            let ranked = ranking::rank(game, contestants).into_iter();
+            let mut ranks: Vec<_> =
+                ranked.map(|row| (row.contestant.entrant, (row.rank, row.tied))).collect();
+            ranks.sort_unstable();
+            ranks_by_edition.insert(edition, self.ranks.insert(edition, Ranks(ranks)));
         })
         .await?;
         Ok(ranks_by_edition)

@@ -1,11 +1,11 @@
-//! Periodic work on the queue: expire leases, check lots for reuse, count results, plan rounds of
-//! episodes, complete editions.
+//! Periodic work on the queue: expire leases, check whether matches are stored already, count
+//! results, plan rounds of episodes, complete editions.
 //!
 //! # Why a failure delays nothing else
 //!
-//! The work is split into *parts*: each edition, the trials, and the shadow matches. Each part runs
+//! The work is split into *parts*: each tournament, the trials, and the shadow matches. Each part runs
 //! in a separate task, at most one at a time. After a failure the part waits before the retry,
-//! longer with each failure. The other parts continue. Within an edition, leases expire even if
+//! longer with each failure. The other parts continue. Within a tournament, leases expire even if
 //! counting fails, and vice versa.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,13 +21,13 @@ use crate::backoff::Backoff;
 use crate::bot_suspension;
 use crate::database_clock::{self, Clock, Reading};
 use crate::db::bots::SuspendedBot;
-use crate::db::editions::{DueEdition, Edition, EditionState};
-use crate::db::lots::{self, CountScope};
+use crate::db::editions::{DueTournament, Edition};
+use crate::db::lots;
 use crate::db::{self, editions, faults, trace_contexts};
 use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{Expired, Part, Queue};
 use crate::tournament::{NextRoundError, episode_rounds};
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::{EditionId, TournamentId};
 use arbiter_proto::trace::{self, Span};
 
 /// The time between two rounds.
@@ -66,8 +66,8 @@ pub struct MaintenanceError {
 pub struct Round {
     /// Leases that expired, and delayed lots that became pending.
     pub expired: Expired,
-    /// Number of lots that were checked for reuse.
-    pub reuse_checked: u64,
+    /// Number of lots that were checked whether their matches are stored already.
+    pub checked: u64,
     /// Number of matches added to standings.
     pub counted: i64,
     /// Editions whose next round was planned.
@@ -211,11 +211,10 @@ impl Maintenance {
     async fn due(&self, renewals: &mut Renewals) -> Result<Vec<(Part, bool)>> {
         let mut connection = self.queue.pool().acquire().await?;
         renewals.observe(database_clock::read(&mut *connection).await?);
-        let editions = editions::needing_maintenance(&mut *connection).await?;
-        let is_running = |due: &&DueEdition| due.state == EditionState::Running;
-        let running: BTreeSet<_> = editions.iter().filter(is_running).map(|due| due.id).collect();
-        self.faults_seen().retain(|edition, _| running.contains(edition));
-        Ok(parts_of(&editions))
+        let due = editions::needing_maintenance(&mut *connection).await?;
+        let running: BTreeSet<_> = due.iter().filter_map(|due| due.running).collect();
+        self.faults_seen().retain(|edition, _| running.contains(&edition.0));
+        Ok(parts_of(&due))
     }
 
     /// Works on a part. Runs each step, even if an earlier step failed. Returns the first
@@ -228,31 +227,23 @@ impl Maintenance {
                 Err(error) => first_error = Some(error),
             }
         }
-        if let Part::Edition(edition) = part {
-            let error = self.maintain_edition(edition, round).await.err();
+        if let Part::Tournament(tournament) = part {
+            let error = self.maintain_tournament(tournament, round).await.err();
             first_error = first_error.or(error);
         }
         first_error
     }
 
-    /// Maintains an edition according to its state.
-    async fn maintain_edition(&self, edition: EditionId, round: &mut Round) -> Result<()> {
-        let Some(row) = editions::get(self.queue.pool(), edition).await? else { return Ok(()) };
-        match row.state {
-            EditionState::Running => self.maintain_running(&row, self.clock.now(), round).await?,
-            EditionState::Cancelled => self.count_replaced(edition).await?,
-            EditionState::Planning | EditionState::Complete => {}
+    /// Maintains the running edition of a tournament, or what remains in its queue.
+    async fn maintain_tournament(&self, tournament: TournamentId, round: &mut Round) -> Result<()> {
+        if let Some(running) = editions::running(self.queue.pool(), tournament).await? {
+            self.maintain_running(&running, self.clock.now(), round).await?;
+        } else {
+            // No standings change, but counting selects matches for audits.
+            lots::cancel_returned(self.queue.pool(), tournament).await?;
+            while self.queue.count_some(tournament).await?.is_full() {}
         }
-        lots::merge_counts(self.queue.pool(), edition).await
-    }
-
-    /// Cancels the open lots of a replaced edition, and counts its reported lots. Its
-    /// standings are no longer used, but counting selects matches for audits: a reused result is
-    /// audited where it was played.
-    async fn count_replaced(&self, edition: EditionId) -> Result<()> {
-        lots::cancel_returned(self.queue.pool(), edition).await?;
-        while self.queue.count_some(edition, CountScope::NotReused).await?.is_full() {}
-        Ok(())
+        lots::merge_counts(self.queue.pool(), tournament).await
     }
 
     fn faults_seen(&self) -> MutexGuard<'_, BTreeMap<EditionId, FaultSigns>> {
@@ -263,11 +254,12 @@ impl Maintenance {
     /// last time.
     async fn suspend_faulty_bots(
         &self,
-        edition: EditionId,
+        state: &Edition,
         counted: i64,
         now: OffsetDateTime,
     ) -> Result<Vec<SuspendedBot>> {
-        let (aside, last_fault) = faults::latest(self.queue.pool(), edition).await?;
+        let edition = state.id;
+        let (aside, last_fault) = faults::latest(self.queue.pool(), state.tournament).await?;
         if aside == 0 {
             return Ok(Vec::new());
         }
@@ -276,12 +268,13 @@ impl Maintenance {
         if last_signs == Some((aside, last_fault, played)) {
             return Ok(Vec::new());
         }
-        let suspended = bot_suspension::suspend_for_faults(self.queue.pool(), edition, now).await?;
+        let suspended =
+            bot_suspension::suspend_for_faults(self.queue.pool(), state.scope(), now).await?;
         self.faults_seen().insert(edition, (aside, last_fault, played));
         Ok(suspended)
     }
 
-    /// Checks lots of an edition for reuse, counts its reports, suspends bots, plans the next
+    /// Checks whether matches are stored already, counts reports, suspends bots, plans the next
     /// round, and completes the edition if all matches are counted.
     async fn maintain_running(
         &self,
@@ -290,12 +283,12 @@ impl Maintenance {
         round: &mut Round,
     ) -> Result<()> {
         let edition = state.id;
-        round.reuse_checked += self.queue.check_reuse(edition, state.checks_reuse).await?;
+        round.checked += self.queue.check_stored(state.tournament).await?;
         let counted_before = round.counted;
         // Reports that arrive meanwhile are counted in the next round. A few lots change nearly as
         // many standings as all lots of a round.
         loop {
-            let counted = self.queue.count_some(edition, CountScope::All).await?;
+            let counted = self.queue.count_some(state.tournament).await?;
             round.counted += counted.matches;
             if !counted.is_full() {
                 break;
@@ -307,8 +300,9 @@ impl Maintenance {
             round.suspended.extend(suspended);
         }
         let newly_counted = round.counted - counted_before;
-        round.suspended.extend(self.suspend_faulty_bots(edition, newly_counted, now).await?);
-        if episode_rounds::plan_next_round(&self.queue, edition)
+        round.suspended.extend(self.suspend_faulty_bots(state, newly_counted, now).await?);
+        // All matches of a round may be stored already, with their results.
+        while episode_rounds::plan_next_round(&self.queue, edition)
             .await
             .map_err(into_database_error)?
         {
@@ -323,9 +317,9 @@ impl Maintenance {
 }
 
 /// The parts of the work, and whether they have leases that may expire.
-fn parts_of(editions: &[DueEdition]) -> Vec<(Part, bool)> {
-    let editions = editions.iter().map(|due| (Part::Edition(due.id), due.expires));
-    [(Part::Trials, true), (Part::ShadowMatches, true)].into_iter().chain(editions).collect()
+fn parts_of(due: &[DueTournament]) -> Vec<(Part, bool)> {
+    let due = due.iter().map(|due| (Part::Tournament(due.id), due.expires));
+    [(Part::Trials, true), (Part::ShadowMatches, true)].into_iter().chain(due).collect()
 }
 
 /// Ends the trace of an edition whose leaderboard has become official. The span covers the whole

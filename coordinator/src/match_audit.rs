@@ -28,20 +28,19 @@ use std::time::Duration;
 
 use arbiter_games::{ClockRules, Games, Params, RULES_VERSION};
 use arbiter_proto::assignment::MatchAssignment;
-use arbiter_proto::ids::{MatchId, WorkerId};
+use arbiter_proto::ids::{EditionId, MatchId, WorkerId};
 use arbiter_proto::settings::Settings;
 use arbiter_ranking::residual;
 use sqlx::{Error, PgPool, Result};
 use tokio::time::Instant;
 
 use crate::database_clock::Clock;
+use crate::db::editions::Edition;
 use crate::db::match_audits::{self, AuditState, PendingRecount};
 use crate::db::played_matches;
 use crate::db::records::{self, Record, Slice};
 use crate::db::results::MatchResult;
-use crate::db::{
-    self, editions, matches, result_reuse, tournaments, worker_stats, worker_suspensions,
-};
+use crate::db::{self, editions, matches, tournaments, worker_stats, worker_suspensions};
 use crate::record_store::{RecordStore, StoreError};
 use crate::tournament::lot_assignment::{AssignmentBuilder, AssignmentError};
 use crate::worker_suspension::SuspendedWorker;
@@ -166,7 +165,7 @@ impl Auditor {
         db::lift_time_limits(&mut *db).await?;
         // With the usual settings Postgres looks up rows one by one. For a whole edition this takes
         // hours.
-        result_reuse::prepare(&mut *db).await?;
+        db::prepare_large_join(&mut *db).await?;
         let suspended = worker_suspensions::all(&mut *db).await?;
         let untrusted = suspended.into_iter().map(|row| row.worker).collect();
         let salt = match tournaments::of_edition(&mut *db, edition).await {
@@ -220,7 +219,7 @@ impl Auditor {
     /// Recounts a match.
     async fn recount(&self, id: MatchId) -> Result<(AuditState, Option<String>), AuditError> {
         let skipped = |reason: String| Ok((AuditState::Skipped, Some(reason)));
-        let Some(edition) = editions::get(&self.pool, id.edition).await? else {
+        let Some(edition) = self.edition_of(id).await? else {
             return skipped("its edition is gone".to_owned());
         };
         if edition.rules != RULES_VERSION {
@@ -232,7 +231,7 @@ impl Auditor {
         let Some(record) = self.record(id).await? else {
             return Ok((AuditState::Absent, None));
         };
-        let planned = planned_match(&self.pool, &self.assignments, id).await?;
+        let planned = planned_match(&self.pool, &self.assignments, edition.id, id).await?;
         Ok(
             match compare(
                 self.assignments.games().clone(),
@@ -249,32 +248,42 @@ impl Auditor {
         )
     }
 
+    /// The edition that added a match; `None` if its tournament was deleted.
+    async fn edition_of(&self, id: MatchId) -> Result<Option<Edition>> {
+        match editions::adding(&self.pool, id).await {
+            Ok(edition) => editions::get(&self.pool, edition).await,
+            Err(Error::RowNotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The record of a match, from the database or the record store.
     async fn record(&self, id: MatchId) -> Result<Option<Vec<u8>>, AuditError> {
-        let Some(row) = records::find(&self.pool, id).await? else { return Ok(None) };
-        let Slice { pack, start, length } = match row.record {
+        let Some(record) = records::find(&self.pool, id).await? else { return Ok(None) };
+        let Slice { pack, start, length } = match record {
             Record::InDatabase(bytes) => return Ok(Some(bytes)),
             Record::InPack(slice) => slice,
         };
         let store = self.store.as_ref().ok_or(StoreError::NotConfigured)?;
         let start = u64::from(start.cast_unsigned());
         let range = start..start + u64::from(length.cast_unsigned());
-        Ok(Some(store.get(row.edition, pack, range).await?))
+        Ok(Some(store.get(id.tournament, pack, range).await?))
     }
 }
 
-/// The planned match, and its clock.
+/// The match that this edition added to the plan, and its clock.
 async fn planned_match(
     pool: &PgPool,
     assignments: &AssignmentBuilder,
+    edition: EditionId,
     id: MatchId,
 ) -> Result<(ClockRules, MatchAssignment<Params>), AuditError> {
-    let rows = matches::range(pool, id.edition, id.number, 1).await?;
+    let rows = matches::range(pool, id.tournament, id.number, 1).await?;
     let row = rows
         .into_iter()
         .next()
         .ok_or_else(|| AuditError::InvalidPlan("no such match".to_owned()))?;
-    let (game, settings, assignment) = assignments.match_assignment(id.edition, row).await?;
+    let (game, settings, assignment) = assignments.match_assignment(edition, row).await?;
     let invalid_plan = |error: &dyn Display| AuditError::InvalidPlan(error.to_string());
     let game = assignments.games().find(&game).map_err(|error| invalid_plan(&error))?;
     let settings: Settings = serde_json::from_str(&settings)

@@ -1,22 +1,21 @@
 //! Invalidation of matches: an organiser declares matches void because they do not trust the worker
 //! or the time at which they were played.
 //!
-//! Results are not changed. Void matches are listed in a table. A later edition reuses all other
-//! results and plays the void matches again. Invalidation and reuse exclude each other
-//! ([`invalidated_matches::lock_against_reuse`]): either the reuse reads the void matches, or the
-//! invalidation makes a new edition due. The official leaderboard changes when that edition is
+//! Results are not changed. Void matches are listed in a table. The next edition has other matches
+//! in their places, which are played. The official leaderboard changes when that edition is
 //! complete. The preview shows the leaderboard without the void matches, since their new results
 //! are unknown.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arbiter_games::{Game, Games};
-use arbiter_proto::ids::{EditionId, MatchId, TokenId, TournamentId};
+use arbiter_proto::ids::{MatchId, MatchNumber, TokenId, TournamentId};
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, RankedContestant, Tallies, Tally};
 use sqlx::{Error, PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
+use crate::db::editions::EditionScope;
 use crate::db::entrants::Roster;
 use crate::db::invalidated_matches::{self, MatchFilter};
 use crate::db::results::{self, SeatedResult};
@@ -52,15 +51,14 @@ pub struct RankChange {
 pub struct Preview {
     /// The game.
     pub game: Game,
-    /// Matches of the edition that are void or reuse void results.
+    /// Void matches of the edition.
     pub missing: usize,
     /// Its bots, best first.
     pub places: Vec<RankChange>,
 }
 
 /// Finds the matches of a tournament that satisfy the conditions of `filter`. If `named` is not
-/// empty, only these matches are searched. Returns the original matches that are not void yet, in
-/// order.
+/// empty, only these matches are searched. Returns the matches that are not void yet, in order.
 ///
 /// # Errors
 /// If there is no condition, or a named match was not played.
@@ -68,8 +66,8 @@ pub async fn find(
     db: &mut PgConnection,
     tournament: TournamentId,
     filter: &MatchFilter,
-    named: &[MatchId],
-) -> Result<Vec<MatchId>, InvalidationError> {
+    named: &[MatchNumber],
+) -> Result<Vec<MatchNumber>, InvalidationError> {
     let is_unfiltered = *filter == MatchFilter::default();
     if is_unfiltered && named.is_empty() {
         return Err(InvalidationError::NoCondition);
@@ -83,34 +81,27 @@ pub async fn find(
     if named.is_empty() {
         return Ok(matching.unwrap_or_default());
     }
-    let originals = invalidated_matches::originals(&mut *db, tournament, named).await?;
-    let played_ids: HashSet<_> = originals.iter().map(|(named, ..)| *named).collect();
-    if let Some(unplayed) = named.iter().find(|id| !played_ids.contains(id)) {
-        return Err(InvalidationError::Unplayed(*unplayed));
+    let played = invalidated_matches::played(&mut *db, tournament, named).await?;
+    let is_played = |number: &MatchNumber| played.iter().any(|(played, _)| played == number);
+    if let Some(number) = named.iter().copied().find(|number| !is_played(number)) {
+        return Err(InvalidationError::Unplayed(MatchId { tournament, number }));
     }
-    let matching: Option<HashSet<_>> = matching.map(|ids| ids.into_iter().collect());
-    let is_matching = |id: &MatchId| matching.as_ref().is_none_or(|ids| ids.contains(id));
-    let mut not_void: Vec<_> = originals
-        .into_iter()
-        .filter(|(_, original, void)| !void && is_matching(original))
-        .map(|(_, original, _)| original)
-        .collect();
-    not_void.sort_unstable();
-    not_void.dedup();
-    Ok(not_void)
+    let is_matching =
+        |number: &MatchNumber| matching.as_ref().is_none_or(|all| all.contains(number));
+    let not_void = played.into_iter().filter(|(number, void)| !void && is_matching(number));
+    Ok(not_void.map(|(number, _)| number).collect())
 }
 
 /// Declares matches void, and makes an edition due that plays them again.
 pub async fn apply(
     db: &mut PgConnection,
     tournament: TournamentId,
-    matches: &[MatchId],
+    matches: &[MatchNumber],
     by: TokenId,
     reason: &str,
     now: OffsetDateTime,
 ) -> Result<u64> {
-    invalidated_matches::lock_against_reuse(&mut *db, tournament).await?;
-    let added = invalidated_matches::add(&mut *db, matches, by, reason, now).await?;
+    let added = invalidated_matches::add(&mut *db, tournament, matches, by, reason, now).await?;
     tournaments::mark_changed(db, tournament, now).await?;
     Ok(added)
 }
@@ -119,31 +110,28 @@ pub async fn apply(
 pub async fn preview(
     pool: &PgPool,
     games: &Games,
-    edition: EditionId,
-    matches: &[MatchId],
+    edition: EditionScope,
+    matches: &[MatchNumber],
 ) -> Result<Preview> {
     let mut transaction = db::snapshot(pool).await?;
     let db = &mut *transaction;
     db::lift_time_limits(&mut *db).await?;
-    let void_ids: HashSet<_> = matches.iter().copied().collect();
-    let reused = invalidated_matches::reused_results(&mut *db, edition).await?;
-    let origin: HashMap<_, _> = reused.into_iter().collect();
-    let game = editions::game(&mut *db, games, edition).await?;
+    let void: HashSet<_> = matches.iter().copied().collect();
+    let game = editions::game(&mut *db, games, edition.id).await?;
     let mut all = Tallies::new(&game);
     let mut without = Tallies::new(&game);
     let mut missing = 0;
     let add = |played: &SeatedResult| {
-        let id = MatchId { edition, number: played.number };
         all.add(&played.outcome());
-        if void_ids.contains(origin.get(&played.number).unwrap_or(&id)) {
+        if void.contains(&played.number) {
             missing += 1;
         } else {
             without.add(&played.outcome());
         }
     };
     results::each(&mut *db, edition, false, add).await?;
-    let roster = Roster::of(&mut *db, edition).await?;
-    let contestants = standings::contestants(&mut *db, edition).await?;
+    let roster = Roster::of(&mut *db, edition.id).await?;
+    let contestants = standings::contestants(&mut *db, edition.id).await?;
     let rank = |tallies: &BTreeMap<Entrant, Tally>| {
         let mut contestants = contestants.clone();
         for contestant in &mut contestants {

@@ -5,14 +5,15 @@
 //! - A lease is a lot and its attempt number. Leasing increments that number in the lot's row, so
 //!   leases are unique and an old lease differs from the current one. The row also names the holder:
 //!   renewals, reports, faults and returns of other workers have no effect.
-//! - Results are written only by the transaction that moves their lot from leased to reported,
-//!   under
+//! - Results are written only by the transaction that moves their lot from leased to reported, under
 //!   the current lease. The row lock admits one such transaction, and no lot ever returns from
 //!   reported to an earlier state. So the first accepted report wins. A duplicate finds the lot
 //!   reported under the same attempt; a late report finds another attempt or state.
-//! - Standings change only in the transaction that moves lots from reported to counted.
-//! - After any crash each lot is in a state from which it continues: leased lots expire, delayed
-//!   lots
+//! - Standings change only in the transaction that moves lots from reported to counted, and in the
+//!   one that opens an edition: it begins with the standings of the edition before, without the
+//!   matches that leave. Both take the lock of the tournament's members ([`absences::lock`]), so no
+//!   match is counted between the two.
+//! - After any crash each lot is in a state from which it continues: leased lots expire, delayed lots
 //!   become pending, reported lots are counted.
 //!
 //! A report is acknowledged after the commit. If the acknowledgement is lost, the worker sends the
@@ -26,12 +27,13 @@
 //! reporting never share a transaction: two transactions that hold reported rows while they claim
 //! more could wait for each other.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{EditionId, Lease, LotId, MatchNumber, WorkerId};
+use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber, TournamentId, WorkerId};
 use arbiter_ranking::Tallies;
 use sqlx::{Error, PgConnection, PgPool, Result};
 use time::{Duration, OffsetDateTime};
@@ -43,7 +45,7 @@ mod dispatch;
 mod record_upload;
 mod report;
 mod report_batcher;
-mod reuse_lookup;
+mod stored_match;
 mod trials;
 mod verify_standings;
 
@@ -62,9 +64,10 @@ pub use crate::db::lots::{
     FailedLease, Failure, LeasedLot, NewLot, Order, ReportStatus, RetryPolicy,
 };
 
-use crate::db::lots::{CountScope, CountedLot};
+use crate::db::leases::Kind;
+use crate::db::lots::CountedLot;
 use crate::db::results::SeatedResult;
-use crate::db::{self, editions, leases, lots, matches, results, standings};
+use crate::db::{self, absences, editions, leases, lots, matches, results, standings, tournaments};
 use crate::metrics::{LeaseOperation, Metrics};
 
 /// Maximum number of tries after transient database errors.
@@ -93,8 +96,7 @@ impl LeasePolicy {
     };
 }
 
-/// A part of an edition's plan. Lots are numbered in the order of their matches, and each match is
-/// in one lot.
+/// A part of an edition's plan: matches to add, each in one lot.
 #[derive(Debug)]
 pub struct Plan<M, L, O> {
     /// The matches.
@@ -118,11 +120,11 @@ pub enum PlanError {
     Database(EditionId, #[source] Error),
 }
 
-/// A part of the maintenance work: an edition, all trials, or all shadow matches.
+/// A part of the maintenance work: a tournament, all trials, or all shadow matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// An edition.
-    Edition(EditionId),
+    /// The queue of a tournament, and its running edition.
+    Tournament(TournamentId),
     /// The trials.
     Trials,
     /// The shadow matches.
@@ -132,7 +134,7 @@ pub enum Part {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Edition(edition) => write!(f, "edition {edition}"),
+            Self::Tournament(tournament) => write!(f, "tournament {tournament}"),
             Self::Trials => f.write_str("the trials"),
             Self::ShadowMatches => f.write_str("the shadow matches"),
         }
@@ -233,9 +235,14 @@ impl Queue {
         let mut transaction = self.pool.begin().await.map_err(failed)?;
         let db = &mut *transaction;
         db::lift_time_limits(&mut *db).await.map_err(failed)?;
-        let matches = matches::copy_in(db, edition, plan.matches).await.map_err(failed)?;
-        lots::copy_in(db, edition, plan.lots).await.map_err(failed)?;
-        finish_plan(db, edition, matches, plan.order, plan.open_ended).await?;
+        let scope = editions::scope(&mut *db, edition).await.map_err(failed)?;
+        let tournament = scope.tournament;
+        let matches = matches::copy_in(db, tournament, plan.matches).await.map_err(failed)?;
+        lots::copy_in(db, tournament, plan.lots).await.map_err(failed)?;
+        lots::copy_order_in(db, tournament, plan.order).await.map_err(failed)?;
+        let added = matches.cast_signed();
+        let end = MatchNumber(scope.end + added);
+        grow_plan(db, edition, added, end, plan.open_ended).await?;
         transaction.commit().await.map_err(failed)?;
         Ok(matches)
     }
@@ -247,27 +254,28 @@ impl Queue {
     pub async fn start(&self, edition: EditionId) -> Result<bool, PlanError> {
         let failed = |cause| PlanError::Database(edition, cause);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
-        check_plan(&mut transaction, edition).await?;
+        check_lots(&mut transaction, edition).await?;
+        check_seats(&mut transaction, edition).await?;
         let started = editions::start(&mut *transaction, edition).await.map_err(failed)?;
         transaction.commit().await.map_err(failed)?;
         Ok(started)
     }
 
-    /// Leases up to `max` lots of an edition, those with the longest expected time first.
+    /// Leases up to `max` lots of a tournament, those with the longest expected time first.
     ///
     /// It may lease fewer lots although more are pending, because the number is rounded down to a
     /// power of two. The leases have no holder, so any worker may report them.
-    pub async fn lease(&self, edition: EditionId, max: usize) -> Result<Vec<LeasedLot>> {
-        self.lease_to(edition, &vec![None; max]).await
+    pub async fn lease(&self, tournament: TournamentId, max: usize) -> Result<Vec<LeasedLot>> {
+        self.lease_to(tournament, &vec![None; max]).await
     }
 
     /// Leases at most one lot to each of these holders, with the longest expected time first.
     pub async fn lease_to(
         &self,
-        edition: EditionId,
+        tournament: TournamentId,
         holders: &[Option<WorkerId>],
     ) -> Result<Vec<LeasedLot>> {
-        retry(|| lots::claim(&self.pool, edition, holders, self.lease_policy.lease)).await
+        retry(|| lots::claim(&self.pool, tournament, holders, self.lease_policy.lease)).await
     }
 
     /// Renews the leases that are still valid, and returns them. A worker can renew only its own
@@ -291,11 +299,33 @@ impl Queue {
     ) -> Result<Vec<Lease>> {
         let mut valid = Vec::new();
         for (kind, of_kind) in leases::by_kind(leases, |lease| *lease) {
-            valid.extend(retry(|| leases::return_leases(&self.pool, kind, by, &of_kind)).await?);
+            valid.extend(retry(|| self.return_some(kind, by, &of_kind)).await?);
         }
         self.metrics.returned.inc_by(valid.len() as u64);
         self.refuse_others(LeaseOperation::Return, by, leases, valid.len()).await?;
         Ok(valid)
+    }
+
+    async fn return_some(
+        &self,
+        kind: Kind,
+        by: Option<WorkerId>,
+        leases: &[Lease],
+    ) -> Result<Vec<Lease>> {
+        let mut transaction = self.pool.begin().await?;
+        let returned = leases::return_leases(&mut *transaction, kind, by, leases).await?;
+        if kind == Kind::Lots {
+            // A new edition may need only some matches of a lot that was leased when it opened.
+            let mut lots: BTreeMap<TournamentId, Vec<LotNumber>> = BTreeMap::new();
+            for lot in returned.iter().map(|lease| lease.lot) {
+                lots.entry(lot.tournament).or_default().push(lot.number);
+            }
+            for (tournament, lots) in lots {
+                lots::drop_absent(&mut transaction, tournament, &lots).await?;
+            }
+        }
+        transaction.commit().await?;
+        Ok(returned)
     }
 
     /// Logs and counts the operation for each of these leases that belongs to another worker,
@@ -349,7 +379,7 @@ impl Queue {
         let expiring = retry(|| async {
             let mut transaction = self.pool.begin().await?;
             let overdue = match part {
-                Part::Edition(edition) => lots::expire(&mut *transaction, edition).await?,
+                Part::Tournament(id) => lots::expire(&mut *transaction, id).await?,
                 Part::Trials => db::trials::expire(&mut *transaction).await?,
                 Part::ShadowMatches => db::shadows::expire(&mut *transaction).await?,
             };
@@ -365,7 +395,7 @@ impl Queue {
         let failed = expiring.await?;
         self.metrics.expired.inc_by(failed.len() as u64);
         let resumed = match part {
-            Part::Edition(edition) => retry(|| lots::resume_delayed(&self.pool, edition)).await?,
+            Part::Tournament(id) => retry(|| lots::resume_delayed(&self.pool, id)).await?,
             Part::Trials | Part::ShadowMatches => 0,
         };
         Ok(Expired { failed, resumed })
@@ -374,10 +404,10 @@ impl Queue {
     /// Expires all overdue leases, and makes all delayed lots pending whose delay has passed.
     pub async fn expire(&self) -> Result<Expired> {
         let mut expired = Expired::default();
-        for edition in
+        for due in
             editions::needing_maintenance(&self.pool).await?.into_iter().filter(|due| due.expires)
         {
-            expired.add(self.expire_part(Part::Edition(edition.id)).await?);
+            expired.add(self.expire_part(Part::Tournament(due.id)).await?);
         }
         expired.add(self.expire_part(Part::Trials).await?);
         expired.add(self.expire_part(Part::ShadowMatches).await?);
@@ -391,7 +421,8 @@ impl Queue {
             let mut transaction = self.pool.begin().await?;
             let is_open = editions::cancel(&mut *transaction, edition, now).await?;
             if is_open {
-                lots::cancel(&mut transaction, edition).await?;
+                let scope = editions::scope(&mut *transaction, edition).await?;
+                lots::cancel(&mut transaction, scope.tournament).await?;
             }
             transaction.commit().await?;
             Ok(is_open)
@@ -404,22 +435,18 @@ impl Queue {
         lots::requeue(&self.pool, lot).await
     }
 
-    /// Adds reported matches of an edition to its standings, and returns their number. It is 0 if
-    /// all are counted, or another transaction has locked some of them.
-    pub async fn count(&self, edition: EditionId) -> Result<i64> {
-        Ok(self.count_some(edition, CountScope::All).await?.matches)
+    /// Adds reported matches of a tournament to the standings of its running edition, and returns
+    /// their number. It is 0 if all are counted, or another transaction has locked some of them.
+    pub async fn count(&self, tournament: TournamentId) -> Result<i64> {
+        Ok(self.count_some(tournament).await?.matches)
     }
 
-    /// Adds reported matches of an edition to its standings. Returns the numbers of lots and
-    /// matches.
-    pub(crate) async fn count_some(
-        &self,
-        edition: EditionId,
-        scope: CountScope,
-    ) -> Result<CountedBatch> {
+    /// Adds reported matches of a tournament to the standings of its running edition. Returns the
+    /// numbers of lots and matches.
+    pub(crate) async fn count_some(&self, tournament: TournamentId) -> Result<CountedBatch> {
         let counting = retry(|| async {
             let mut transaction = self.pool.begin().await?;
-            let counted = count(&mut transaction, &self.games, edition, scope).await?;
+            let counted = count(&mut transaction, &self.games, tournament).await?;
             transaction.commit().await?;
             Ok(counted)
         });
@@ -435,76 +462,91 @@ impl Queue {
     }
 }
 
-/// Completes a plan whose matches and lots are stored, in the caller's transaction: stores the
-/// order of its lots and its number of matches.
-pub(crate) async fn finish_plan(
+/// Adds to the number of matches of an edition, whose last match is now before `end`, in the
+/// caller's transaction.
+pub(crate) async fn grow_plan(
     db: &mut PgConnection,
     edition: EditionId,
-    matches: u64,
-    order: impl Iterator<Item = Order>,
+    matches: i64,
+    end: MatchNumber,
     open_ended: bool,
-) -> Result<u64, PlanError> {
-    let failed = |cause| PlanError::Database(edition, cause);
-    lots::copy_order_in(db, edition, order).await.map_err(failed)?;
-    let adding = editions::grow(&mut *db, edition, matches.cast_signed(), open_ended);
-    if !adding.await.map_err(failed)? {
-        let reason = "the edition accepts no more matches".to_owned();
-        return Err(PlanError::Invalid(edition, reason));
+) -> Result<(), PlanError> {
+    let growing = editions::grow(db, edition, matches, end, open_ended);
+    if growing.await.map_err(|cause| PlanError::Database(edition, cause))? {
+        return Ok(());
     }
-    Ok(matches)
+    Err(PlanError::Invalid(edition, "the edition accepts no more matches".to_owned()))
 }
 
-/// Checks the plan of an edition, in the caller's transaction.
-pub(crate) async fn check_plan(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
+/// Checks the lots that an edition added, in the caller's transaction.
+pub(crate) async fn check_lots(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
     let failed = |cause| PlanError::Database(edition, cause);
     db::lift_time_limits(&mut *db).await.map_err(failed)?;
-    let lot_error = lots::find_plan_error(&mut *db, edition).await.map_err(failed)?;
-    let unknown = matches::find_unknown_entrant(&mut *db, edition).await.map_err(failed)?;
-    let match_error =
-        unknown.map(|number| format!("match {number} seats a bot that is not an entrant"));
-    match lot_error.or(match_error) {
-        Some(reason) => Err(PlanError::Invalid(edition, reason)),
-        None => Ok(()),
-    }
+    let row = editions::get(&mut *db, edition).await.map_err(failed)?;
+    let row = row.ok_or_else(|| failed(Error::RowNotFound))?;
+    let [first, end] = [row.first_match, row.end_match].map(MatchNumber);
+    let lot_error = lots::find_plan_error(db, row.tournament, first, end).await.map_err(failed)?;
+    lot_error.map_or(Ok(()), |reason| Err(PlanError::Invalid(edition, reason)))
 }
 
-/// Counts at most [`lots::MAX_COUNTED`] lots, in the caller's transaction.
+/// Checks the seats of the matches that an edition added.
+async fn check_seats(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
+    let failed = |cause| PlanError::Database(edition, cause);
+    let row = editions::get(&mut *db, edition).await.map_err(failed)?;
+    let row = row.ok_or_else(|| failed(Error::RowNotFound))?;
+    let first = MatchNumber(row.first_match);
+    let unknown = matches::find_unknown_entrant(db, row.scope(), first).await.map_err(failed)?;
+    unknown.map_or(Ok(()), |number| {
+        let reason = format!("match {number} seats a bot that is not an entrant");
+        Err(PlanError::Invalid(edition, reason))
+    })
+}
+
+/// Counts at most [`lots::MAX_COUNTED`] lots, in the caller's transaction. Matches that no edition
+/// needs any more are not added to standings.
 async fn count(
     db: &mut PgConnection,
     games: &Games,
-    edition: EditionId,
-    scope: CountScope,
+    tournament: TournamentId,
 ) -> Result<CountedBatch> {
-    let mut counted = lots::count(&mut *db, edition, scope).await?;
-    let lots = counted.len();
-    if lots == 0 {
-        return Ok(CountedBatch { lots, matches: 0 });
+    let nothing = CountedBatch { lots: 0, matches: 0 };
+    // While another transaction opens an edition, this one counts nothing.
+    if !absences::try_lock_shared(&mut *db, tournament).await? {
+        return Ok(nothing);
     }
-    let game = editions::game(&mut *db, games, edition).await?;
+    let mut counted = lots::count(&mut *db, tournament).await?;
+    let lots = counted.len();
+    let Some(row) = tournaments::get(&mut *db, tournament).await?.filter(|_| lots > 0) else {
+        return Ok(CountedBatch { lots, ..nothing });
+    };
+    let running = editions::running(&mut *db, tournament).await?;
+    let game = games.find(&row.game).map_err(|error| Error::Decode(Box::new(error)))?;
     counted.sort_unstable_by_key(|lot| lot.first_match);
     let (firsts, pasts) = merge_ranges(&counted);
+    let absent = absences::in_ranges(&mut *db, tournament, &firsts, &pasts).await?;
     let mut tallies = Tallies::new(&game);
-    let mut selection = audit_selection::begin(&mut *db, edition).await?;
+    let mut selection = audit_selection::begin(&mut *db, tournament).await?;
     let add = |played: &SeatedResult| {
-        tallies.add(&played.outcome());
+        if !absent.contains(&played.number) {
+            tallies.add(&played.outcome());
+        }
         if let Some(selection) = &mut selection {
             selection.add(played);
         }
     };
-    results::each_of_ranges(&mut *db, edition, &firsts, &pasts, add).await?;
+    results::each_of_ranges(&mut *db, tournament, &firsts, &pasts, add).await?;
     if let Some(selection) = selection {
         let reported_by = |number: MatchNumber| {
             let next = counted.partition_point(|lot| lot.first_match <= number.0);
             let lot = counted[..next].last()?;
             lot.worker.zip(lot.reported_at)
         };
-        audit_selection::store(&mut *db, edition, selection, reported_by).await?;
+        audit_selection::store(&mut *db, tournament, selection, reported_by).await?;
     }
-    standings::add(&mut *db, edition, tallies.by_entrant()).await?;
+    let Some(edition) = running else { return Ok(CountedBatch { lots, ..nothing }) };
+    standings::add(&mut *db, edition.id, tallies.by_entrant()).await?;
     let matches = tallies.matches();
-    let played =
-        counted.iter().filter(|lot| !lot.reused).map(|lot| lot.past - lot.first_match).sum();
-    editions::count(&mut *db, edition, matches, played).await?;
+    editions::count(&mut *db, edition.id, matches, matches).await?;
     Ok(CountedBatch { lots, matches })
 }
 
@@ -547,13 +589,8 @@ mod tests {
 
     #[test]
     fn adjacent_ranges_are_merged() {
-        let lot = |(first_match, past)| CountedLot {
-            first_match,
-            past,
-            worker: None,
-            reported_at: None,
-            reused: false,
-        };
+        let lot =
+            |(first_match, past)| CountedLot { first_match, past, worker: None, reported_at: None };
         let lots = [(0, 4), (4, 8), (8, 9), (20, 21)].map(lot);
         assert_eq!(merge_ranges(&lots), (vec![0, 20], vec![9, 21]));
         assert_eq!(merge_ranges(&[]), (Vec::new(), Vec::new()));

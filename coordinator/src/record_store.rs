@@ -6,7 +6,7 @@ use std::path::{Path as File, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::TournamentId;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -101,11 +101,11 @@ impl RecordStore {
     /// Stores a pack durably.
     pub async fn put(
         &self,
-        edition: EditionId,
+        tournament: TournamentId,
         pack: PackId,
         records: Vec<u8>,
     ) -> Result<(), StoreError> {
-        let key = self.key(edition, pack);
+        let key = self.key(tournament, pack);
         let result = self.objects.put(&key, records.into()).await;
         result.map(drop).map_err(|cause| self.failed(cause))
     }
@@ -113,26 +113,26 @@ impl RecordStore {
     /// Reads a range of bytes of a pack.
     pub async fn get(
         &self,
-        edition: EditionId,
+        tournament: TournamentId,
         pack: PackId,
         range: Range<u64>,
     ) -> Result<Vec<u8>, StoreError> {
-        let key = self.key(edition, pack);
+        let key = self.key(tournament, pack);
         let result = self.objects.get_range(&key, range).await;
         Ok(result.map_err(|cause| self.failed(cause))?.into())
     }
 
     /// Removes a pack, if it exists.
-    pub async fn remove(&self, edition: EditionId, pack: PackId) -> Result<(), StoreError> {
-        match self.objects.delete(&self.key(edition, pack)).await {
+    pub async fn remove(&self, tournament: TournamentId, pack: PackId) -> Result<(), StoreError> {
+        match self.objects.delete(&self.key(tournament, pack)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(cause) => Err(self.failed(cause)),
         }
     }
 
-    /// The key of a pack. The packs of an edition have a common prefix.
-    fn key(&self, edition: EditionId, pack: PackId) -> Path {
-        self.prefix.clone().join(edition.to_string()).join(pack.to_string())
+    /// The key of a pack. The packs of a tournament have a common prefix.
+    fn key(&self, tournament: TournamentId, pack: PackId) -> Path {
+        self.prefix.clone().join(tournament.to_string()).join(pack.to_string())
     }
 
     fn failed(&self, cause: object_store::Error) -> StoreError {

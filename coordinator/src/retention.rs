@@ -18,7 +18,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arbiter_proto::ids::{EditionId, TournamentId};
+use arbiter_proto::ids::TournamentId;
 use sqlx::{Connection as _, Error, PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
@@ -123,19 +123,19 @@ impl Cleaner {
             remove_unused_packs(&mut *connection, store, now - UNUSED_AFTER).await?;
         }
         let Some(keep) = keep else { return Ok(()) };
-        for first in records::expired_partitions(&mut *connection, now - *keep).await? {
+        for tournament in records::expired_partitions(&mut *connection, now - *keep).await? {
             // If the partition is locked, the next round truncates it.
-            if let Err(error) = partitions::truncate_records(&mut *connection, first).await {
-                tracing::warn!(partition = first, %error, "cannot delete expired records yet");
+            if let Err(error) = partitions::truncate_records(&mut *connection, tournament).await {
+                tracing::warn!(%tournament, %error, "cannot delete expired records yet");
             }
         }
-        for edition in records::expired_editions(&mut *connection, now - *keep).await? {
-            match delete_records(&mut *connection, store.as_ref(), edition).await {
+        for tournament in records::expired(&mut *connection, now - *keep).await? {
+            match delete_records(&mut *connection, store.as_ref(), tournament).await {
                 Ok(()) => {
-                    tracing::info!(%edition, "deleted expired records");
+                    tracing::info!(%tournament, "deleted expired records");
                 }
                 Err(CleanupError::Store(error)) => {
-                    tracing::warn!(%edition, %error, "cannot delete expired records yet");
+                    tracing::warn!(%tournament, %error, "cannot delete expired records yet");
                 }
                 Err(error) => return Err(error),
             }
@@ -144,27 +144,27 @@ impl Cleaner {
     }
 }
 
-/// Deletes the records of an edition.
+/// Deletes the records of a tournament.
 async fn delete_records(
     connection: &mut PgConnection,
     store: Option<&RecordStore>,
-    edition: EditionId,
+    tournament: TournamentId,
 ) -> Result<(), CleanupError> {
-    while records::delete_some(&mut *connection, edition).await? > 0 {}
-    remove_packs(connection, store, edition).await
+    while records::delete_some(&mut *connection, tournament).await? > 0 {}
+    remove_packs(connection, store, tournament).await
 }
 
-/// Drops the partitions of a tournament.
+/// Drops the partitions of a tournament, if it has any.
 async fn drop_partitions(
     connection: &mut PgConnection,
     tournament: TournamentId,
     name: &str,
 ) -> Result<()> {
-    for first in partitions::of_tournament(&mut *connection, tournament).await? {
+    if partitions::exist(&mut *connection, tournament).await? {
         let started_at = Instant::now();
-        partitions::drop_partitions(&mut *connection, first).await?;
+        partitions::drop_partitions(&mut *connection, tournament).await?;
         let ms = started_at.elapsed().as_millis();
-        tracing::info!(tournament = name, partition = first, ms, "dropped a partition");
+        tracing::info!(tournament = name, ms, "dropped the partitions of a tournament");
     }
     Ok(())
 }
@@ -176,10 +176,8 @@ async fn finish(
     tournament: TournamentId,
     name: &str,
 ) -> Result<(), CleanupError> {
-    for edition in deleted_tournaments::editions(&mut *connection, tournament).await? {
-        deleted_tournaments::delete_edition(&mut *connection, edition).await?;
-        remove_packs(&mut *connection, store, edition).await?;
-    }
+    deleted_tournaments::delete_rows(&mut *connection, tournament).await?;
+    remove_packs(&mut *connection, store, tournament).await?;
     let mut after = Vec::new();
     while let Some(last) = deleted_tournaments::delete_snapshots(&mut *connection, &after).await? {
         after = last;
@@ -189,20 +187,20 @@ async fn finish(
     Ok(())
 }
 
-/// Removes the packs of an edition that has no records.
+/// Removes the packs of a tournament that has no records.
 async fn remove_packs(
     connection: &mut PgConnection,
     store: Option<&RecordStore>,
-    edition: EditionId,
+    tournament: TournamentId,
 ) -> Result<(), CleanupError> {
     loop {
-        let packs = record_objects::of_edition(&mut *connection, edition).await?;
+        let packs = record_objects::of_tournament(&mut *connection, tournament).await?;
         if packs.is_empty() {
             return Ok(());
         }
         let store = store.ok_or(StoreError::NotConfigured)?;
         for pack in &packs {
-            store.remove(edition, *pack).await?;
+            store.remove(tournament, *pack).await?;
         }
         record_objects::delete(&mut *connection, &packs).await?;
     }
@@ -222,8 +220,8 @@ async fn remove_unused_packs(
         if packs.is_empty() {
             return Ok(transaction.rollback().await?);
         }
-        for (edition, pack) in &packs {
-            store.remove(*edition, *pack).await?;
+        for (tournament, pack) in &packs {
+            store.remove(*tournament, *pack).await?;
         }
         let ids: Vec<_> = packs.into_iter().map(|(_, pack)| pack).collect();
         record_objects::delete(&mut transaction, &ids).await?;

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arbiter_games::Games;
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::{EditionId, MatchId, MatchName, MatchNumber};
 use arbiter_proto::v1;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::collusion::Collusion;
@@ -256,6 +256,19 @@ impl Service {
         let row = tournament_rows::find(&self.pool, name).await?;
         row.ok_or_else(|| ServiceError::missing("tournament", name))
     }
+
+    /// The tournament of a match, and the match's identity. The match need not exist.
+    async fn named_match(&self, name: &MatchName) -> Result<(Tournament, MatchId)> {
+        let row = tournament_rows::find(&self.pool, &name.tournament).await?;
+        let tournament = row.ok_or_else(|| ServiceError::missing("match", name))?;
+        let id = MatchId { tournament: tournament.id, number: name.number };
+        Ok((tournament, id))
+    }
+}
+
+/// The name of a match of a tournament.
+fn match_name(tournament: &Tournament, number: MatchNumber) -> MatchName {
+    MatchName { tournament: tournament.name.clone(), number }
 }
 
 /// The detail of an audit log entry: the state before and after.

@@ -8,11 +8,13 @@
 //! ```
 //!
 //! A tournament is a file and a seed. An edition adds an ordered list of versions. The same file,
-//! seed and versions always give the same matches, with the same numbers, seats, seed keys and
-//! order.
+//! seed and versions always give the same matches in the same order, with the same seats and seed
+//! keys. Editions share the matches that they have in common (`edition_matches`).
 
 pub mod auto_edition;
 pub mod beacon;
+mod chained_matches;
+mod edition_matches;
 pub mod episode_rounds;
 pub mod estimate;
 pub mod file;
@@ -21,11 +23,12 @@ pub mod lot_assignment;
 mod lot_size;
 pub mod open_edition;
 pub mod plan_derivation;
+mod plan_difference;
 pub mod plan_history;
 mod planner;
 pub mod report_check;
-mod result_reuse;
 mod state_dependencies;
+pub mod stored_plan;
 pub mod trial_assignment;
 
 pub use auto_edition::EditionOpener;

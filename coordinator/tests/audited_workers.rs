@@ -35,11 +35,11 @@ fn opposite(_: [Entrant; 2], first_won: bool) -> bool {
     !first_won
 }
 
-/// Bot 3 always wins.
+/// The fourth bot always wins.
 fn favour(bots: [Entrant; 2], first_won: bool) -> bool {
     match bots {
-        [Entrant(3), _] => true,
-        [_, Entrant(3)] => false,
+        [Entrant(4), _] => true,
+        [_, Entrant(4)] => false,
         _ => first_won,
     }
 }
@@ -134,8 +134,8 @@ async fn a_lying_worker_is_suspended_and_honest_ones_are_not() {
     }
 }
 
-/// A replaced edition never counts its results, but later editions reuse them. So they must be
-/// audited, too.
+/// A replaced edition does not count late results, but later editions may share their matches. So
+/// they must be audited, too.
 #[tokio::test]
 async fn results_of_a_replaced_edition_are_chosen_for_audits() {
     let database = Database::new().await;
@@ -219,8 +219,9 @@ async fn shadow_matches_prefer_a_worker_with_another_token() {
         worker,
         reported_at: START,
     };
+    let tournament = database.tournament_of(edition).await;
     let add = async |number| {
-        match_audits::add(&database.pool, edition, &[audit(number, twins[0])]).await.unwrap();
+        match_audits::add(&database.pool, tournament, &[audit(number, twins[0])]).await.unwrap();
     };
     add(0).await;
     assert_eq!(claim_shadows(&database, twins[0]).await, 0, "the worker played the match");

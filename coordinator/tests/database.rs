@@ -9,8 +9,8 @@ use arbiter_coordinator::db::editions::EditionState;
 use arbiter_coordinator::db::tokens::Role;
 use arbiter_coordinator::db::tournaments::{NewTournament, TournamentState};
 use arbiter_coordinator::db::{
-    self, audit_log, bot_list, bots, editions, matches, standings, tokens, tournaments, versions,
-    workers,
+    self, absences, audit_log, bot_list, bots, editions, matches, standings, tokens, tournaments,
+    versions, workers,
 };
 use arbiter_games::{Seed, bitwa, gomoku, tricks, wojna};
 use arbiter_proto::ids::{MatchNumber, TokenId};
@@ -20,7 +20,7 @@ use serde_json::json;
 use sqlx::Error;
 use sqlx::postgres::PgConnectOptions;
 use support::test_clock::AtTime as _;
-use support::{Database, START, plan};
+use support::{AnyPlan, Database, START, duels, final_plan, lots};
 use time::Duration;
 
 /// The reason why the database refused a statement: the name of the constraint, or the message.
@@ -203,6 +203,13 @@ async fn workers_keep_their_identity_and_changes_are_logged() {
     assert_eq!(refusal(unknown), "audit_log_token_fkey");
 }
 
+/// A plan of two matches from the number `first` on, at most `per_lot` in each lot.
+fn plan_from(first: i64, per_lot: i32) -> AnyPlan {
+    let duels = duels(first + 2).filter(move |duel| duel.number.0 >= first);
+    let lots = lots(first + 2, per_lot).filter(move |lot| lot.number.0 >= first);
+    final_plan(duels, lots, [])
+}
+
 /// The official leaderboard is always that of a complete edition.
 #[tokio::test]
 async fn the_last_complete_edition_is_official() {
@@ -217,13 +224,18 @@ async fn the_last_complete_edition_is_official() {
     for number in 1..=2 {
         let edition = editions::create(pool, cup, 1, false, START).await.unwrap();
         assert_eq!(editions::enter(pool, edition, &entrant_versions).await.unwrap(), 5);
-        queue.plan(edition, plan(2, 2)).await.unwrap();
+        let scope = editions::scope(pool, edition).await.unwrap();
+        if let Some(earlier) = complete_editions.last() {
+            let earlier_scope = editions::scope(pool, *earlier).await.unwrap();
+            assert_eq!(absences::begin_all(pool, scope, earlier_scope).await.unwrap(), 2);
+        }
+        queue.plan(edition, plan_from(scope.end, 2)).await.unwrap();
         queue.start(edition).await.unwrap();
         assert_eq!(editions::official(pool, cup).await.unwrap(), complete_editions.last().copied());
-        let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
+        let lot = queue.lease_at(cup, 1, START).await.unwrap()[0];
         support::report_all(&queue, &[support::report(&lot, worker)]).await;
         assert!(!queue.complete(edition, START).await.unwrap());
-        queue.count(edition).await.unwrap();
+        queue.count(cup).await.unwrap();
         assert_eq!(editions::official(pool, cup).await.unwrap(), complete_editions.last().copied());
         assert!(queue.complete(edition, START).await.unwrap());
         assert_eq!(editions::official(pool, cup).await.unwrap(), Some(edition));
@@ -243,7 +255,7 @@ async fn one_edition_of_a_tournament_runs_at_a_time() {
     let first = database.running_edition(2, 1).await;
     let cup = editions::get(&database.pool, first).await.unwrap().unwrap().tournament;
     let second = editions::create(&database.pool, cup, 1, false, START).await.unwrap();
-    assert_eq!(queue.plan(second, plan(2, 1)).await.unwrap(), 2);
+    assert_eq!(queue.plan(second, plan_from(2, 1)).await.unwrap(), 2);
     let message = queue.start(second).await.unwrap_err().to_string();
     assert!(message.contains("seats a bot that is not an entrant"), "{message}");
     let newest = versions::newest(&database.pool, cup).await.unwrap();
@@ -271,7 +283,7 @@ async fn standings_hold_large_sums() {
         forfeits: [1, 0, 0, 1],
         bad_answers: 3,
     };
-    let tallies = [(Entrant(1), tally.clone())].into();
+    let tallies = [(Entrant(2), tally.clone())].into();
     for _ in 0..2 {
         standings::add(&database.pool, edition, &tallies).await.unwrap();
     }
@@ -284,9 +296,10 @@ async fn standings_hold_large_sums() {
     assert_eq!(sums, [Tally::default(), twice]);
     assert_eq!(contestants[1].submitted_at - contestants[0].submitted_at, Duration::SECOND);
     let places = rank(&tricks::game(), contestants);
-    assert_eq!(places[0].contestant.entrant, Entrant(1));
+    assert_eq!(places[0].contestant.entrant, Entrant(2));
     // Verification reports a sum without matches.
-    assert_eq!(database.queue().verify_standings(edition).await.unwrap()[0].computed, None);
+    let scope = editions::scope(&database.pool, edition).await.unwrap();
+    assert_eq!(database.queue().verify_standings(scope).await.unwrap()[0].computed, None);
 }
 
 /// Verification names the bots that differ, and their values.
@@ -296,22 +309,23 @@ async fn verification_finds_tampered_rows() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.running_edition(40, 40).await;
-    let lot = queue.lease_at(edition, 1, START).await.unwrap()[0];
+    let scope = editions::scope(&database.pool, edition).await.unwrap();
+    let lot = queue.lease_at(scope.tournament, 1, START).await.unwrap()[0];
     support::report_all(&queue, &[support::report(&lot, worker)]).await;
     // A reported match that is not counted yet is not a difference.
-    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
-    queue.count(edition).await.unwrap();
-    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
-    let meetings = queue.head_to_heads(edition, PairFilter::One(Entrant(0))).await.unwrap();
-    assert!(meetings.between(Entrant(0), Entrant(1)).unwrap().matches > 0);
-    assert_eq!(meetings.between(Entrant(1), Entrant(2)), None, "the filter excludes this pair");
-    let three = PairFilter::Among((1..4).map(Entrant).collect());
-    let meetings = queue.head_to_heads(edition, three).await.unwrap();
+    assert_eq!(queue.verify_standings(scope).await.unwrap(), []);
+    queue.count(scope.tournament).await.unwrap();
+    assert_eq!(queue.verify_standings(scope).await.unwrap(), []);
+    let meetings = queue.head_to_heads(scope, PairFilter::One(Entrant(1))).await.unwrap();
     assert!(meetings.between(Entrant(1), Entrant(2)).unwrap().matches > 0);
-    assert_eq!(meetings.between(Entrant(0), Entrant(1)), None, "the filter excludes this pair");
+    assert_eq!(meetings.between(Entrant(2), Entrant(3)), None, "the filter excludes this pair");
+    let three = PairFilter::Among((2..5).map(Entrant).collect());
+    let meetings = queue.head_to_heads(scope, three).await.unwrap();
+    assert!(meetings.between(Entrant(2), Entrant(3)).unwrap().matches > 0);
+    assert_eq!(meetings.between(Entrant(1), Entrant(2)), None, "the filter excludes this pair");
     let tamper = "UPDATE standings SET score[1] = score[1] + 1 WHERE entrant = 3";
     sqlx::query(tamper).execute(&database.pool).await.unwrap();
-    let differences = queue.verify_standings(edition).await.unwrap();
+    let differences = queue.verify_standings(scope).await.unwrap();
     assert_eq!(differences.len(), 1);
     assert!(differences[0].to_string().starts_with("entrant 3: the standings have ["));
 }
@@ -348,16 +362,16 @@ async fn invalid_names_and_games_are_refused() {
 
 /// Invalid seats of a match, and the constraint that refuses them.
 const SEATS: [(&str, &str); 10] = [
-    ("{0,0}", "seats_have_different_entrants"),
-    ("{0,1,0}", "seats_have_different_entrants"),
-    ("{0,1,2,1}", "seats_have_different_entrants"),
-    ("{0,NULL}", "seats_have_different_entrants"),
-    ("{0,-1}", "seats_have_different_entrants"),
+    ("{1,1}", "seats_have_different_entrants"),
+    ("{1,2,1}", "seats_have_different_entrants"),
+    ("{1,2,3,2}", "seats_have_different_entrants"),
+    ("{1,NULL}", "seats_have_different_entrants"),
+    ("{1,0}", "seats_have_different_entrants"),
     ("{}", "match_has_one_to_sixteen_seats"),
-    ("{0,1,2,3,4,0}", "seats_have_different_entrants"),
-    ("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,14}", "seats_have_different_entrants"),
-    ("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}", "match_has_one_to_sixteen_seats"),
-    ("{{0,1},{2,3}}", "match_has_one_to_sixteen_seats"),
+    ("{1,2,3,4,5,1}", "seats_have_different_entrants"),
+    ("{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,15}", "seats_have_different_entrants"),
+    ("{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17}", "match_has_one_to_sixteen_seats"),
+    ("{{1,2},{3,4}}", "match_has_one_to_sixteen_seats"),
 ];
 
 /// Invalid changes of pending lots of two matches, and the constraint that refuses each.
@@ -371,8 +385,8 @@ const LOTS: [(&str, &str); 11] = [
     ("state = 'blocked', blockers = 1", "dependent_lot_has_one_match"),
     ("has_dependents = true", "dependent_lot_has_one_match"),
     ("count = 0", "lots_count_check"),
-    ("state = 'split', count = 1, attempt = 1", "split_lot_had_several_matches"),
-    ("number = -7 - number", "retried_match_names_its_lot"),
+    ("state = 'checking', blockers = 1, count = 1", "blocked_lot_has_blockers"),
+    ("number = -7 - number", "lots_number_check"),
 ];
 
 /// Invalid results (time, scores, transcript, forfeits), and the constraint that refuses each.
@@ -384,13 +398,13 @@ const RESULTS: [(&str, &str); 4] = [
 ];
 
 /// Other invalid statements, and the constraint that refuses each.
-const OTHERS: [(&str, &str); 20] = [
+const OTHERS: [(&str, &str); 24] = [
     (
-        "INSERT INTO matches VALUES (99, 0, 1, NULL, '{0,1}', NULL, '{99,NULL}')",
+        "INSERT INTO matches VALUES (99, 0, 1, NULL, '{1,2}', NULL, '{99,NULL}')",
         "state_comes_from_earlier_matches",
     ),
     (
-        "INSERT INTO matches VALUES (99, 0, 1, NULL, '{0,1}', NULL, '{3}')",
+        "INSERT INTO matches VALUES (99, 0, 1, NULL, '{1,2}', NULL, '{3}')",
         "state_comes_from_earlier_matches",
     ),
     ("INSERT INTO bot_state VALUES (0, 1, 17, '')", "bot_state_seat_check"),
@@ -398,7 +412,7 @@ const OTHERS: [(&str, &str); 20] = [
     ("INSERT INTO snapshots VALUES (decode(repeat('00', 32), 'hex'), '')", "snapshots_bytes_check"),
     ("UPDATE snapshots SET bytes = 'x'", "rows of snapshots are never changed"),
     ("UPDATE bot_state SET seat = 1", "rows of bot_state are never changed"),
-    ("INSERT INTO matches SELECT * FROM matches", "matches_0_pkey"),
+    ("INSERT INTO matches SELECT * FROM matches", "matches_1_pkey"),
     ("UPDATE matches SET seed_key = 7", "rows of matches are never changed"),
     ("UPDATE results SET wall_ms = 7", "rows of results are never changed"),
     ("UPDATE entrants SET version = 7", "rows of entrants are never changed"),
@@ -411,13 +425,20 @@ const OTHERS: [(&str, &str); 20] = [
         "complete_edition_has_matches",
     ),
     (
-        "INSERT INTO entrants SELECT edition, 77, bot, version FROM entrants LIMIT 1",
+        "INSERT INTO entrants SELECT edition, 77, 77, bot, version FROM entrants LIMIT 1",
         "entrants_edition_bot_key",
     ),
     (
-        "INSERT INTO entrants SELECT edition, 77, bot + 9, version FROM entrants LIMIT 1",
+        "INSERT INTO entrants SELECT edition, 77, 77, bot + 9, version FROM entrants LIMIT 1",
         "entrants_version_bot_fkey",
     ),
+    (
+        "INSERT INTO entrants SELECT edition, place, 77, bot, version FROM entrants LIMIT 1",
+        "entrants_edition_place_key",
+    ),
+    ("UPDATE editions SET end_match = -1", "edition_ends_after_its_beginning"),
+    ("INSERT INTO absences VALUES (0, 1, 1)", "absences_since_check"),
+    ("INSERT INTO absences VALUES (0, 1, 2, 2)", "absences_check"),
     ("INSERT INTO standings VALUES (1, 0, 1, '{1}', 1, 1, 1, 0, 0, 0)", "match_has_one_forfeit"),
     ("INSERT INTO progress VALUES (2, -1)", "progress_counted_check"),
 ];
@@ -429,7 +450,7 @@ async fn invalid_rows_are_refused() {
     let seats = |seats| format!("INSERT INTO matches VALUES (99, 0, 1, NULL, '{seats}')");
     let lot = |change| format!("UPDATE lots SET {change}");
     let result = |numbers| {
-        let columns = "number, edition, level, wall_ms, scores, transcript, forfeits";
+        let columns = "number, tournament, level, wall_ms, scores, transcript, forfeits";
         format!("INSERT INTO results ({columns}) VALUES (0, 1, 'A''', {numbers})")
     };
     let mut cases: Vec<(String, &str)> = Vec::new();
@@ -456,11 +477,12 @@ async fn migrations_may_run_concurrently() {
 async fn a_stored_plan_is_read_unchanged() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
+    let cup = database.tournament_of(edition).await;
     let with_all_fields = matches::Match {
         number: MatchNumber(0),
         seed_key: 7,
         board: Some(3),
-        seats: matches::Seats([4, 0, 2].map(Entrant).to_vec()),
+        seats: matches::Seats([5, 1, 3].map(Entrant).to_vec()),
         carried: Some(vec![1, 2, i64::MAX]),
         state_from: None,
         params: Some(json!({ "chips": "1,2,3" })),
@@ -468,15 +490,15 @@ async fn a_stored_plan_is_read_unchanged() {
     let with_state = matches::Match {
         number: MatchNumber(2),
         state_from: Some(vec![None, Some(1)]),
-        ..support::duels(1).next().unwrap()
+        ..duels(1).next().unwrap()
     };
-    let planned = [with_all_fields, support::duels(2).last().unwrap(), with_state];
+    let planned = [with_all_fields, duels(2).last().unwrap(), with_state];
     let mut connection = database.pool.acquire().await.unwrap();
-    let copied_count = matches::copy_in(&mut connection, edition, planned.iter().cloned()).await;
+    let copied_count = matches::copy_in(&mut connection, cup, planned.iter().cloned()).await;
     assert_eq!(copied_count.unwrap(), 3);
-    let stored = matches::range(&database.pool, edition, MatchNumber(0), 5).await.unwrap();
+    let stored = matches::range(&database.pool, cup, MatchNumber(0), 5).await.unwrap();
     assert_eq!(stored, planned);
-    assert_eq!(matches::range(&database.pool, edition, MatchNumber(1), 1).await.unwrap().len(), 1);
+    assert_eq!(matches::range(&database.pool, cup, MatchNumber(1), 1).await.unwrap().len(), 1);
 }
 
 /// The database refuses impossible scores. If sums of such scores are already stored, the
@@ -485,31 +507,32 @@ async fn a_stored_plan_is_read_unchanged() {
 async fn a_leaderboard_survives_sums_out_of_range() {
     let database = Database::new().await;
     let edition = database.running_edition(20, 2).await;
+    let cup = database.tournament_of(edition).await;
     let pool = &database.pool;
     for score in [i64::MAX, i64::MIN] {
         let statement = "
-            INSERT INTO results (number, edition, wall_ms, scores, level, transcript)
+            INSERT INTO results (number, tournament, wall_ms, scores, level, transcript)
             VALUES (0, $1, 1, ARRAY[$2, 0]::bigint[], 'A', $3)";
-        let query = sqlx::query(statement).bind(edition.0).bind(score).bind([0_u8; 32].as_slice());
+        let query = sqlx::query(statement).bind(cup).bind(score).bind([0_u8; 32].as_slice());
         assert_eq!(refusal(query.execute(pool).await), "scores_are_bounded");
     }
     let statement = "
         INSERT INTO standings (edition, entrant, matches, score, squares,
             clock, illegal, gone, flood, bad_answers)
         SELECT $1, entrant, 2, ARRAY[sign * 10::numeric ^ 60], 10::numeric ^ 100, 0, 0, 0, 0, 0
-        FROM (VALUES (0, 1), (1, -1)) AS cheated (entrant, sign)";
+        FROM (VALUES (1, 1), (2, -1)) AS cheated (entrant, sign)";
     sqlx::query(statement).bind(edition.0).execute(pool).await.unwrap();
     let queue = database.queue();
     let worker = database.worker("w").await;
-    for lot in queue.lease_at(edition, 16, START).await.unwrap() {
+    for lot in queue.lease_at(cup, 16, START).await.unwrap() {
         support::report_all(&queue, &[support::report(&lot, worker)]).await;
     }
-    queue.count(edition).await.unwrap();
+    queue.count(cup).await.unwrap();
     let mut connection = pool.acquire().await.unwrap();
     let contestants = standings::contestants(&mut connection, edition).await.unwrap();
     let places = rank(&gomoku::game(), contestants);
     let order: Vec<_> = places.iter().map(|place| place.contestant.entrant.0).collect();
-    assert_eq!((order[0], order[4]), (0, 1));
+    assert_eq!((order[0], order[4]), (1, 2));
     assert_eq!(places[0].contestant.tally.score, [i128::MAX]);
     assert!(places[0].contestant.tally.mean().is_some());
 }
@@ -519,13 +542,14 @@ async fn a_leaderboard_survives_sums_out_of_range() {
 async fn abandoned_connections_are_not_reused() {
     let database = Database::new().await;
     let edition = database.edition(5).await;
+    let cup = database.tournament_of(edition).await;
     let options = (*database.pool.connect_options()).clone();
     let single = db::connect(options, 1).await.unwrap();
     let mut audit_entries = 0;
     for max_polls in 0.. {
         let plan = async {
             let mut transaction = single.begin().await.unwrap();
-            matches::copy_in(&mut transaction, edition, support::duels(3)).await.unwrap();
+            matches::copy_in(&mut transaction, cup, duels(3)).await.unwrap();
             transaction.rollback().await.unwrap();
         };
         let is_complete = support::poll_at_most(max_polls, plan).await.is_some();

@@ -51,6 +51,7 @@ async fn the_autoscaler_counts_pending_and_leased_lots() {
     execute(&mut watcher, "SET ROLE arbiter_watcher").await;
     assert_eq!(query_number(&mut watcher, &query).await, 0);
     let edition = database.edition(5).await;
+    let tournament = database.tournament_of(edition).await;
     queue.plan(edition, plan(10, 2)).await.unwrap();
     assert_eq!(
         query_number(&mut watcher, &query).await,
@@ -59,7 +60,7 @@ async fn the_autoscaler_counts_pending_and_leased_lots() {
     );
     assert!(queue.start(edition).await.unwrap());
     assert_eq!(query_number(&mut watcher, &query).await, 5);
-    let lot = queue.lease_at(edition, 1, START).await.unwrap().pop().unwrap();
+    let lot = queue.lease_at(tournament, 1, START).await.unwrap().pop().unwrap();
     assert_eq!(query_number(&mut watcher, &query).await, 5, "a leased lot needs its worker");
     assert_eq!(
         support::report_all(&queue, &[report(&lot, worker)]).await,
@@ -86,7 +87,8 @@ async fn a_restored_database_refuses_reports_of_earlier_leases() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.running_edition(4, 4).await;
-    let first_lot = queue.lease_at(edition, 1, START).await.unwrap().pop().unwrap();
+    let tournament = database.tournament_of(edition).await;
+    let first_lot = queue.lease_at(tournament, 1, START).await.unwrap().pop().unwrap();
     let statement = "SELECT id::text FROM installation";
     let old_id: String = sqlx::query_scalar(statement).fetch_one(&database.pool).await.unwrap();
     let mut connection = database.pool.acquire().await.unwrap();
@@ -101,7 +103,7 @@ async fn a_restored_database_refuses_reports_of_earlier_leases() {
         [ReportStatus::Late]
     );
     let later = START + Duration::SECOND;
-    let second_lot = queue.lease_at(edition, 1, later).await.unwrap().pop().unwrap();
+    let second_lot = queue.lease_at(tournament, 1, later).await.unwrap().pop().unwrap();
     assert_eq!(
         second_lot.lease.lot, first_lot.lease.lot,
         "the lot of a cancelled lease can be leased again at once"

@@ -13,10 +13,10 @@ use arbiter_coordinator::db::{self, editions, versions};
 use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue};
 use arbiter_games::{Games, gomoku};
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
+use arbiter_proto::ids::{LotNumber, MatchName, MatchNumber, TournamentId};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use support::test_clock::AtTime as _;
-use support::{Database, START, duels, plan, report, report_all};
+use support::{Database, START, duels, final_plan, lots as some_lots, plan, report, report_all};
 use time::Duration;
 use tokio::task::JoinSet;
 
@@ -32,6 +32,7 @@ fn dispatcher(queue: &Queue) -> (Dispatcher, JoinSet<()>) {
 async fn each_lot_goes_to_one_waiting_worker() {
     let database = Database::new().await;
     let edition = database.running_edition(400, 2).await;
+    let cup = database.tournament_of(edition).await;
     let queue = database.queue();
     let (dispatcher, _tasks) = dispatcher(&queue);
     let mut tasks = JoinSet::new();
@@ -42,13 +43,13 @@ async fn each_lot_goes_to_one_waiting_worker() {
     let mut lots = BTreeSet::new();
     for work in tasks.join_all().await {
         let numbers: Vec<_> = work.matches.iter().map(|planned| planned.number.0).collect();
-        assert_eq!(numbers, [work.lot.first_match.0, work.lot.first_match.0 + 1]);
-        let first = usize::try_from(work.lot.first_match.0).unwrap();
+        assert_eq!(numbers, [work.lot.first_match().0, work.lot.first_match().0 + 1]);
+        let first = usize::try_from(work.lot.first_match().0).unwrap();
         assert_eq!(work.matches[0], duels(400).nth(first).unwrap());
         lots.insert(work.lot.lease);
     }
     assert_eq!(lots.len(), 200);
-    assert!(lots.iter().all(|lease| lease.lot.edition == edition));
+    assert!(lots.iter().all(|lease| lease.lot.tournament == cup));
 }
 
 /// A worker requests a lot when there is none, and gets one as soon as an edition starts.
@@ -65,11 +66,11 @@ async fn waiting_workers_get_lots_when_an_edition_starts() {
     queue.start(edition).await.unwrap();
     dispatcher.news();
     let lot = tasks.join_next().await.unwrap().unwrap();
-    assert_eq!((lot.first_match, lot.lease.attempt.0), (MatchNumber(0), 1));
+    assert_eq!((lot.first_match(), lot.lease.attempt.0), (MatchNumber(0), 1));
     // The web pages show the matches of an active lease.
     let worker = database.worker("it").await;
     let details = lease_details::of_leases(&database.pool, &[(worker, lot.lease)]).await.unwrap();
-    let first = MatchId { edition, number: MatchNumber(0) };
+    let first = MatchName { tournament: "cup".to_owned(), number: MatchNumber(0) };
     assert_eq!(details.len(), 1);
     assert_eq!((details[0].worker, &details[0].work), (worker, &LeasedWork::Matches(first, 1)));
     queue.return_leases(None, &[lot.lease]).await.unwrap();
@@ -127,13 +128,13 @@ async fn unclaimed_leases_are_returned() {
     }
     drop(request);
     let lot = dispatcher.next().await.unwrap().into_work().unwrap().lot;
-    assert_eq!((lot.first_match, lot.lease.attempt.0), (MatchNumber(0), 2));
+    assert_eq!((lot.first_match(), lot.lease.attempt.0), (MatchNumber(0), 2));
     assert_eq!(database.number("SELECT sum(faults)::bigint FROM lots").await, 0);
 }
 
 /// Two tournaments share the workers.
 #[tokio::test]
-async fn running_editions_get_lots_in_turn() {
+async fn tournaments_get_lots_in_turn() {
     let database = Database::new().await;
     let queue = database.queue();
     let first = database.running_edition(8, 1).await;
@@ -143,20 +144,25 @@ async fn running_editions_get_lots_in_turn() {
     let entrants = database.versions(league, 5).await;
     let second = editions::create(&database.pool, league, 1, false, START).await.unwrap();
     editions::enter(&database.pool, second, &entrants).await.unwrap();
-    queue.plan(second, plan(8, 1)).await.unwrap();
+    let first_entrant = entrants[0].0;
+    let league_duels = duels(8).map(move |mut duel| {
+        duel.seats.0.iter_mut().for_each(|entrant| entrant.0 += first_entrant - 1);
+        duel
+    });
+    queue.plan(second, final_plan(league_duels, some_lots(8, 1), [])).await.unwrap();
     queue.start(second).await.unwrap();
     let empty = database.tournament("empty", gomoku::game()).await;
     let without_lots = editions::create(&database.pool, empty, 1, false, START).await.unwrap();
     queue.start(without_lots).await.unwrap();
     let (dispatcher, _tasks) = dispatcher(&queue);
     let worker = database.worker("w").await;
-    let mut leased_editions: Vec<EditionId> = Vec::new();
+    let mut leased_tournaments: Vec<TournamentId> = Vec::new();
     for _ in 0..8 {
         let work = dispatcher.next().await.unwrap().into_work().unwrap();
-        leased_editions.push(work.lot.lease.lot.edition);
+        leased_tournaments.push(work.lot.lease.lot.tournament);
         report_all(&queue, &[report(&work.lot, worker)]).await;
     }
-    assert_eq!(leased_editions, [first, second].repeat(4));
+    assert_eq!(leased_tournaments, [cup, league].repeat(4));
 }
 
 /// Pending lots of a running edition are offered, and leased lots are not.
@@ -173,7 +179,8 @@ async fn claimable_work_is_offered() {
         "the edition has not started"
     );
     queue.start(edition).await.unwrap();
-    let expected = ClaimableWork { trial: false, editions: vec![edition] };
+    let cup = database.tournament_of(edition).await;
+    let expected = ClaimableWork { trial: false, tournaments: vec![cup] };
     assert_eq!(claimable::find(pool).await.unwrap(), expected);
     let (dispatcher, _tasks) = dispatcher(&queue);
     let task = dispatcher.next().await.unwrap();
@@ -187,7 +194,7 @@ async fn claimable_work_is_offered() {
 /// Postgres caches the plan of this query. A plan from a time without pending lots must not read
 /// all pending lots when there are millions.
 #[tokio::test]
-async fn one_lot_of_each_edition_is_offered() {
+async fn one_lot_of_each_tournament_is_offered() {
     let database = Database::new().await;
     database.running_edition(2000, 1).await;
     let cancel_lots = "UPDATE lots SET state = 'cancelled'";
@@ -203,7 +210,8 @@ async fn one_lot_of_each_edition_is_offered() {
     let plan: Vec<String> =
         sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut session).await.unwrap();
     let scan = plan.iter().position(|line| line.contains("lots_pending")).unwrap();
-    assert!(plan[scan + 1].contains("Index Cond: (edition = e.id)"), "{}", plan.join("\n"));
+    let condition = "Index Cond: (tournament = e.tournament)";
+    assert!(plan[scan + 1].contains(condition), "{}", plan.join("\n"));
     assert!(plan[scan - 1].contains("Limit"), "{}", plan.join("\n"));
 }
 
@@ -218,7 +226,7 @@ async fn end_sessions(database: &Database, text: &str) -> i64 {
 }
 
 /// A part of the statement that reads the matches of newly leased lots.
-const READ_MATCHES: &str = "AS lot (first_match, count, place)";
+const READ_MATCHES: &str = "AS lot (number, count, place)";
 
 /// The idle connection for leases breaks. The next request succeeds.
 #[tokio::test]
@@ -261,6 +269,7 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
     let database = Database::new().await;
     let worker = database.worker("w").await;
     let edition = database.running_edition(20_000, 2).await;
+    let cup = database.tournament_of(edition).await;
     let scans = async || {
         let mut connection = database.pool.acquire().await.unwrap();
         sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
@@ -279,16 +288,16 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
     );
     let before = scans().await;
     for size in [1, 16, 256, 1024] {
-        let lots = one_session.lease_at(edition, size, START).await.unwrap();
+        let lots = one_session.lease_at(cup, size, START).await.unwrap();
         assert_eq!(lots.len(), size);
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
         one_session.renew_at(None, &leases, START).await.unwrap();
         let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
         report_all(&one_session, &reports).await;
         report_all(&one_session, &reports).await;
-        one_session.count(edition).await.unwrap();
+        one_session.count(cup).await.unwrap();
     }
-    let lots = one_session.lease_at(edition, 16, START).await.unwrap();
+    let lots = one_session.lease_at(cup, 16, START).await.unwrap();
     let (failed_lots, returned_lots) = lots.split_at(8);
     let failures = failed_lots.iter().map(|lot| Failure {
         lease: lot.lease,
@@ -299,7 +308,7 @@ async fn no_statement_of_the_queue_reads_a_whole_table() {
     one_session.fail_at(&failures.collect::<Vec<_>>(), START).await.unwrap();
     let leases: Vec<_> = returned_lots.iter().map(|lot| lot.lease).collect();
     one_session.return_leases(None, &leases).await.unwrap();
-    one_session.lease_at(edition, 16, START).await.unwrap();
+    one_session.lease_at(cup, 16, START).await.unwrap();
     one_session.expire_at(START + Duration::HOUR).await.unwrap();
     let flush = "SELECT pg_stat_force_next_flush()";
     sqlx::query(flush).execute(one_session.pool()).await.unwrap();

@@ -19,7 +19,7 @@ use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Failure, LeasePolicy, Queue, Report, ReportStatus};
 use arbiter_games::{Dice, Games, Seed};
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
+use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId, WorkerId};
 use support::test_clock::AtTime as _;
 use support::{Database, START, final_plan, lots as some_lots, plan, report, result};
 use time::{Duration, OffsetDateTime};
@@ -52,7 +52,7 @@ const UNLIMITED_RETRIES: LeasePolicy = LeasePolicy {
 /// A worker that acts at random.
 struct RandomWorker {
     queue: Queue,
-    edition: EditionId,
+    tournament: TournamentId,
     worker: WorkerId,
     time: Time,
     dice: Dice,
@@ -70,7 +70,7 @@ impl RandomWorker {
             let limit = [1, 1, 16][self.dice.index(3)];
             let holders = vec![Some(self.worker); limit];
             let leased =
-                self.queue.lease_to_at(self.edition, &holders, self.time.now()).await.unwrap();
+                self.queue.lease_to_at(self.tournament, &holders, self.time.now()).await.unwrap();
             idle_rounds = if leased.is_empty() { idle_rounds + 1 } else { 0 };
             let mut reports = Vec::new();
             for lot in leased {
@@ -135,12 +135,14 @@ impl RandomWorker {
 /// Plays an edition with random workers. Returns the number of accepted matches.
 async fn play_at_random(database: &Database, edition: EditionId, workers: u64, seed: &str) -> i64 {
     let queue = Queue::new(database.pool.clone(), Games::built_in(), UNLIMITED_RETRIES);
+    let scope = editions::scope(&database.pool, edition).await.unwrap();
+    let tournament = scope.tournament;
     let time = Time::default();
     let mut tasks = JoinSet::new();
     for number in 0..workers {
         let worker = RandomWorker {
             queue: queue.clone(),
-            edition,
+            tournament,
             worker: database.worker(&format!("random-{number}")).await,
             time: time.clone(),
             dice: Seed::of_text(seed).dice(number),
@@ -156,10 +158,10 @@ async fn play_at_random(database: &Database, edition: EditionId, workers: u64, s
         maintenance.spawn(async move {
             loop {
                 queue.expire_at(time.now()).await.unwrap();
-                queue.count(edition).await.unwrap();
+                queue.count(tournament).await.unwrap();
                 // The standings always agree with the counted results.
-                assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
-                lots::merge_counts(queue.pool(), edition).await.unwrap();
+                assert_eq!(queue.verify_standings(scope).await.unwrap(), []);
+                lots::merge_counts(queue.pool(), tournament).await.unwrap();
                 let miscounted = sqlx::query_scalar::<_, i64>(MISCOUNTED);
                 assert_eq!(miscounted.fetch_one(queue.pool()).await.unwrap(), 0);
                 time.advance(5);
@@ -175,48 +177,49 @@ async fn play_at_random(database: &Database, edition: EditionId, workers: u64, s
 /// Counts the lot states whose stored counts are wrong.
 const MISCOUNTED: &str = "
     SELECT count(*) FROM (
-        SELECT edition, state, count(*) AS lots, sum(count) AS matches FROM lots GROUP BY 1, 2
+        SELECT tournament, state, count(*) AS lots, sum(count) AS matches FROM lots GROUP BY 1, 2
     ) AS l
     FULL JOIN (
-        SELECT edition, state, sum(lots) AS lots, sum(matches) AS matches FROM lot_counts
+        SELECT tournament, state, sum(lots) AS lots, sum(matches) AS matches FROM lot_counts
         GROUP BY 1, 2 HAVING sum(lots) <> 0
-    ) AS c USING (edition, state)
+    ) AS c USING (tournament, state)
     WHERE (l.lots, l.matches) IS DISTINCT FROM (c.lots, c.matches)";
 
 /// Plays the remaining matches without failures, and checks that each match counts once.
 async fn finish_and_check(database: &Database, edition: EditionId, matches: i64) {
     let queue = Queue::new(database.pool.clone(), Games::built_in(), UNLIMITED_RETRIES);
     let worker = database.worker("last").await;
+    let scope = editions::scope(&database.pool, edition).await.unwrap();
+    let tournament = scope.tournament;
     let mut now = START + Duration::WEEK;
     while !queue.complete(edition, now).await.unwrap() {
         queue.expire_at(now).await.unwrap();
-        for lot in queue.lease_at(edition, 1024, now).await.unwrap() {
+        for lot in queue.lease_at(tournament, 1024, now).await.unwrap() {
             assert_eq!(
                 support::report_all(&queue, &[report(&lot, worker)]).await,
                 [ReportStatus::Accepted]
             );
         }
-        for lot in queue.lease_at(edition, 1, now).await.unwrap() {
+        for lot in queue.lease_at(tournament, 1, now).await.unwrap() {
             assert_eq!(
                 support::report_all(&queue, &[report(&lot, worker)]).await,
                 [ReportStatus::Accepted]
             );
         }
-        while queue.count(edition).await.unwrap() > 0 {}
+        while queue.count(tournament).await.unwrap() > 0 {}
         now += Duration::HOUR;
     }
     assert_eq!(database.number("SELECT count(*) FROM results").await, matches);
     assert_eq!(database.number("SELECT sum(matches)::bigint FROM standings").await, 2 * matches);
     let complete_edition = editions::get(&database.pool, edition).await.unwrap().unwrap();
     assert_eq!(complete_edition.counted, matches);
-    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
-    let page = results::page(&database.pool, edition, MatchNumber(-1), false).await.unwrap();
+    assert_eq!(queue.verify_standings(scope).await.unwrap(), []);
+    let page = results::page(&database.pool, scope, MatchNumber(-1), false).await.unwrap();
     for (number, stored) in (0..).map(MatchNumber).zip(&page) {
         assert_eq!((stored.number, &stored.scores), (number, &result(number).scores));
     }
-    let census = lots::census(&database.pool, edition).await.unwrap();
-    let is_final = |state| matches!(state, LotState::Counted | LotState::Split);
-    assert!(census.iter().all(|count| is_final(count.state)), "{census:?}");
+    let census = lots::census(&database.pool, tournament).await.unwrap();
+    assert!(census.iter().all(|count| count.state == LotState::Counted), "{census:?}");
     assert_eq!(database.number(MISCOUNTED).await, 0);
 }
 
@@ -275,8 +278,8 @@ async fn dependent_matches_count_once_and_in_order() {
         .number(
             "
         SELECT count(*) FROM lot_order o
-        JOIN results b ON b.edition = o.edition AND b.number = o.before
-        JOIN results a ON a.edition = o.edition AND a.number = o.after
+        JOIN results b ON b.tournament = o.tournament AND b.number = o.before
+        JOIN results a ON a.tournament = o.tournament AND a.number = o.after
         WHERE a.xmin::text::bigint < b.xmin::text::bigint",
         )
         .await;
@@ -289,9 +292,10 @@ async fn concurrent_maintenance_counts_each_match_once() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.running_edition(5000, 1).await;
+    let scope = editions::scope(&database.pool, edition).await.unwrap();
     let mut leased = Vec::new();
     while leased.len() < 4096 {
-        leased.extend(queue.lease_at(edition, 1024, START).await.unwrap());
+        leased.extend(queue.lease_at(scope.tournament, 1024, START).await.unwrap());
     }
     let reports: Vec<_> = leased.iter().map(|lot| report(lot, worker)).collect();
     support::report_all(&queue, &reports).await;
@@ -301,5 +305,5 @@ async fn concurrent_maintenance_counts_each_match_once() {
         tasks.spawn(async move { maintenance.round().await.unwrap().counted });
     }
     assert_eq!(tasks.join_all().await.iter().sum::<i64>(), 4096);
-    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
+    assert_eq!(queue.verify_standings(scope).await.unwrap(), []);
 }

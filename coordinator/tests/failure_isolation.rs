@@ -34,7 +34,7 @@ use outage::Outage;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnectOptions;
 use support::test_clock::{AtTime as _, set_offset};
-use support::{Database, START, config, plan, report, wait_until};
+use support::{Database, START, config, duels, final_plan, lots, report, wait_until};
 use time::{Duration, OffsetDateTime};
 use tokio::task::JoinSet;
 
@@ -69,7 +69,12 @@ async fn start_edition(database: &Database, name: &str) -> EditionId {
     let edition = editions::create(&database.pool, tournament, 1, false, START).await.unwrap();
     editions::enter(&database.pool, edition, &versions).await.unwrap();
     let queue = database.queue();
-    queue.plan(edition, plan(4, 1)).await.unwrap();
+    let first_entrant = versions[0].0;
+    let matches = duels(4).map(move |mut duel| {
+        duel.seats.0.iter_mut().for_each(|entrant| entrant.0 += first_entrant - 1);
+        duel
+    });
+    queue.plan(edition, final_plan(matches, lots(4, 1), [])).await.unwrap();
     assert!(queue.start(edition).await.unwrap());
     edition
 }
@@ -128,13 +133,14 @@ async fn renewal_waits_for_no_lock_and_renews_locked_leases() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running_edition(3, 1).await;
+    let cup = database.tournament_of(edition).await;
     let leases: Vec<Lease> =
-        queue.lease_at(edition, 2, START).await.unwrap().iter().map(|lot| lot.lease).collect();
+        queue.lease_at(cup, 2, START).await.unwrap().iter().map(|lot| lot.lease).collect();
     let mut lock_holder = database.pool.begin().await.unwrap();
-    let lock = "SELECT FROM lots WHERE edition = $1 AND number = $2 FOR UPDATE";
+    let lock = "SELECT FROM lots WHERE tournament = $1 AND number = $2 FOR UPDATE";
     let [locked, free] = *leases else { panic!("expected two lots") };
     let number = locked.lot.number.0;
-    sqlx::query(lock).bind(edition.0).bind(number).execute(&mut *lock_holder).await.unwrap();
+    sqlx::query(lock).bind(cup).bind(number).execute(&mut *lock_holder).await.unwrap();
     let mut renewed = queue.renew_at(None, &leases, START + Duration::seconds(30)).await.unwrap();
     renewed.sort_unstable();
     let mut expected = leases.clone();
@@ -197,7 +203,8 @@ async fn no_host_clock_decides_when_a_lease_expires() {
     let worker = database.worker("w").await;
     let edition = database.running_edition(2, 1).await;
     set_offset(&database.pool, Duration::ZERO).await;
-    let lots = queue.lease(edition, 2).await.unwrap();
+    let cup = database.tournament_of(edition).await;
+    let lots = queue.lease(cup, 2).await.unwrap();
     let host_clocks = [
         || OffsetDateTime::now_utc() + Duration::HOUR,
         || OffsetDateTime::now_utc() - Duration::HOUR,
@@ -220,7 +227,8 @@ async fn leases_survive_a_step_of_the_database_clock() {
     let queue = database.queue();
     let edition = database.running_edition(2, 1).await;
     set_offset(&database.pool, Duration::ZERO).await;
-    let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("expected two lots") };
+    let cup = database.tournament_of(edition).await;
+    let [lot, _] = *queue.lease(cup, 2).await.unwrap() else { panic!("expected two lots") };
     let maintenance = Maintenance::new(queue.clone(), Clock::fixed(OffsetDateTime::now_utc));
     let rounds = Arc::new(AtomicUsize::new(0));
     let expired = Arc::new(AtomicUsize::new(0));
@@ -248,15 +256,17 @@ async fn leases_survive_a_step_of_the_database_clock() {
 }
 
 #[tokio::test]
-async fn an_edition_that_cannot_be_leased_delays_no_other() {
+async fn a_tournament_that_cannot_be_leased_delays_no_other() {
     let database = Database::new().await;
-    let failing = start_edition(&database, "failing").await;
-    let healthy = start_edition(&database, "healthy").await;
+    let failing_edition = start_edition(&database, "failing").await;
+    let healthy_edition = start_edition(&database, "healthy").await;
+    let failing = database.tournament_of(failing_edition).await;
+    let healthy = database.tournament_of(healthy_edition).await;
     inject_error(
         &database,
         "lots",
         "XX000",
-        &format!("NEW.edition = {failing} AND NEW.state = 'leased'"),
+        &format!("NEW.tournament = {failing} AND NEW.state = 'leased'"),
     )
     .await;
     let (dispatcher, allocator) = Dispatcher::new(database.queue());
@@ -267,11 +277,11 @@ async fn an_edition_that_cannot_be_leased_delays_no_other() {
     }));
     for _ in 0..4 {
         let task = tokio::time::timeout(TIMEOUT, dispatcher.next()).await.unwrap().unwrap();
-        assert_eq!(task.lease().lot.edition, healthy);
+        assert_eq!(task.lease().lot.tournament, healthy);
     }
     remove_error(&database).await;
     let task = tokio::time::timeout(TIMEOUT, dispatcher.next()).await.unwrap().unwrap();
-    assert_eq!(task.lease().lot.edition, failing);
+    assert_eq!(task.lease().lot.tournament, failing);
     assert!(failures.load(Ordering::Relaxed) > 0, "no lease failed");
     allocator_task.abort();
 }
@@ -303,7 +313,8 @@ async fn an_edition_whose_maintenance_fails_delays_no_other() {
     let failing = start_edition(&database, "failing").await;
     let healthy = start_edition(&database, "healthy").await;
     for edition in [failing, healthy] {
-        let lots = queue.lease(edition, 4).await.unwrap();
+        let tournament = database.tournament_of(edition).await;
+        let lots = queue.lease(tournament, 4).await.unwrap();
         let reports: Vec<_> = lots.iter().map(|lot| report(lot, worker)).collect();
         support::report_all(&queue, &reports).await;
     }
@@ -354,9 +365,7 @@ async fn a_change_is_not_forgotten_if_its_edition_cannot_open() {
         panic!("expected one new edition")
     };
     assert_eq!(edition.number, 2);
-    let query = sqlx::query_scalar("SELECT count(*) FROM faults WHERE edition = $1");
-    let faults: i64 = query.bind(edition.id).fetch_one(&database.pool).await.unwrap();
-    assert_eq!(faults, 0);
+    assert_eq!(database.number("SELECT count(*) FROM faults").await, 0);
 }
 
 #[tokio::test]
@@ -390,10 +399,11 @@ async fn a_coordinator_that_stops_within_copy_keeps_no_lot() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running_edition(1, 1).await;
-    let [lot] = *queue.lease(edition, 1).await.unwrap() else { panic!("expected one lot") };
+    let cup = database.tournament_of(edition).await;
+    let [lot] = *queue.lease(cup, 1).await.unwrap() else { panic!("expected one lot") };
     let mut stopped = database.pool.begin().await.unwrap();
-    let lock = "SELECT FROM lots WHERE edition = $1 FOR UPDATE";
-    sqlx::query(lock).bind(edition).execute(&mut *stopped).await.unwrap();
+    let lock = "SELECT FROM lots WHERE tournament = $1 FOR UPDATE";
+    sqlx::query(lock).bind(cup).execute(&mut *stopped).await.unwrap();
     sqlx::query("SET LOCAL statement_timeout = '10ms'").execute(&mut *stopped).await.unwrap();
     let copy = stopped.copy_in_raw("COPY snapshots FROM STDIN").await.unwrap();
     wait_until("the server waits for rows", async || {
@@ -417,7 +427,8 @@ async fn no_lot_of_a_cancelled_edition_stays_pending() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running_edition(2, 1).await;
-    let [lot, _] = *queue.lease(edition, 2).await.unwrap() else { panic!("expected two lots") };
+    let cup = database.tournament_of(edition).await;
+    let [lot, _] = *queue.lease(cup, 2).await.unwrap() else { panic!("expected two lots") };
     let mut cancellation = database.pool.begin().await.unwrap();
     assert!(editions::cancel(&mut *cancellation, edition, START).await.unwrap());
     assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
@@ -434,9 +445,10 @@ async fn a_lot_can_be_returned_more_than_32767_times() {
     let database = Database::new().await;
     let queue: Queue = database.queue();
     let edition = database.running_edition(1, 1).await;
+    let cup = database.tournament_of(edition).await;
     execute(&database, "UPDATE lots SET attempt = 32767".to_owned()).await;
     for _ in 0..2 {
-        let [lot] = *queue.lease(edition, 1).await.unwrap() else { panic!("expected one lot") };
+        let [lot] = *queue.lease(cup, 1).await.unwrap() else { panic!("expected one lot") };
         assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
     }
 }

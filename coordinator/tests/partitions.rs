@@ -7,39 +7,69 @@ mod support;
 
 use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::database_clock::Clock;
-use arbiter_coordinator::db::deleted_tournaments;
+use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
-use arbiter_coordinator::db::{bot_state, editions, results};
+use arbiter_coordinator::db::{
+    absences, bot_state, deleted_tournaments, editions, partitions, results, versions,
+};
+use arbiter_coordinator::queue::NewLot;
 use arbiter_coordinator::retention::Cleaner;
 use arbiter_games::gomoku;
-use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
+use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber, TournamentId, VersionId};
+use arbiter_ranking::Entrant;
 use sqlx::{AssertSqlSafe, PgPool};
 use support::test_clock::AtTime as _;
-use support::{Database, START, plan, report};
+use support::{AnyPlan, Database, START, duels, final_plan, lots, report};
+
+/// A plan of ten matches between the bots of these versions, from the match `first` on, in five
+/// lots.
+fn plan_from(first: i64, versions: &[VersionId]) -> AnyPlan {
+    let versions = versions.to_vec();
+    // The seats of duels hold the numbers from 1 on.
+    let entrant = move |seat: &Entrant| Entrant(versions[usize::try_from(seat.0 - 1).unwrap()].0);
+    let matches = duels(10).map(move |planned| Match {
+        number: MatchNumber(first + planned.number.0),
+        seats: Seats(planned.seats.0.iter().map(&entrant).collect()),
+        ..planned
+    });
+    let lots =
+        lots(10, 2).map(move |lot| NewLot { number: LotNumber(first + lot.number.0), ..lot });
+    final_plan(matches, lots, [])
+}
 
 /// Plays a new edition of a tournament to its end: ten matches in five lots, each lot with a record
-/// and bot state.
+/// and bot state. It shares no match with the edition before.
 async fn play_edition(database: &Database, tournament: TournamentId, files: &[u8]) -> EditionId {
     let pool = &database.pool;
     let queue = database.queue();
-    let versions = arbiter_coordinator::db::versions::newest(pool, tournament).await.unwrap();
+    let versions = versions::newest(pool, tournament).await.unwrap();
     let versions: Vec<_> = versions.iter().map(|version| version.id).collect();
     let edition = editions::create(pool, tournament, 1, false, START).await.unwrap();
     editions::enter(pool, edition, &versions).await.unwrap();
-    queue.plan(edition, plan(10, 2)).await.unwrap();
+    let scope = editions::scope(pool, edition).await.unwrap();
+    if let Some(before) = editions::newest_before(pool, edition).await.unwrap() {
+        absences::begin_all(pool, scope, before.scope()).await.unwrap();
+    }
+    queue.plan(edition, plan_from(scope.end, &versions)).await.unwrap();
     assert!(queue.start(edition).await.unwrap());
     let worker = database.worker("w").await;
-    let leased = queue.lease_at(edition, 8, START).await.unwrap();
+    let leased = queue.lease_at(tournament, 8, START).await.unwrap();
     assert_eq!(leased.len(), 5);
     for lot in &leased {
         let mut report = report(lot, worker);
-        report.records.push((lot.first_match, b"a transcript".to_vec()));
-        report.files.push((lot.first_match, 1, files.to_vec()));
+        report.records.push((lot.first_match(), b"a transcript".to_vec()));
+        report.files.push((lot.first_match(), 1, files.to_vec()));
         support::report_all(&queue, &[report]).await;
     }
-    queue.count(edition).await.unwrap();
+    queue.count(tournament).await.unwrap();
     assert!(queue.complete(edition, START).await.unwrap());
     edition
+}
+
+/// The number of results of an edition.
+async fn result_count(pool: &PgPool, edition: EditionId) -> usize {
+    let scope = editions::scope(pool, edition).await.unwrap();
+    results::page(pool, scope, MatchNumber(-1), true).await.unwrap().len()
 }
 
 /// Creates a tournament of five bots, and plays one edition.
@@ -66,17 +96,24 @@ fn cleaner(pool: &PgPool) -> Cleaner {
     Cleaner::new(pool.clone(), Records::default(), Clock::fixed(|| START))
 }
 
-/// The number of rows of an edition in each table that has some.
-async fn row_counts(pool: &PgPool, edition: EditionId) -> Vec<(String, i64)> {
+/// The number of rows of a tournament and an edition of it in each table that has some.
+async fn row_counts(
+    pool: &PgPool,
+    tournament: TournamentId,
+    edition: EditionId,
+) -> Vec<(String, i64)> {
     let statement = "
-        SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        SELECT c.relname::text, a.attname::text
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
-          AND NOT c.relispartition AND a.attname = 'edition' ORDER BY c.relname";
-    let tables: Vec<String> = sqlx::query_scalar(statement).fetch_all(pool).await.unwrap();
+          AND NOT c.relispartition AND a.attname IN ('tournament', 'edition')
+        ORDER BY c.relname, a.attname";
+    let tables: Vec<(String, String)> = sqlx::query_as(statement).fetch_all(pool).await.unwrap();
     let mut counts = Vec::new();
-    for table in tables {
-        let statement = format!("SELECT count(*) FROM {table} WHERE edition = $1");
-        let query = sqlx::query_scalar(AssertSqlSafe(statement)).bind(edition.0);
+    for (table, column) in tables {
+        let statement = format!("SELECT count(*) FROM {table} WHERE {column} = $1");
+        let id = if column == "edition" { edition.0 } else { tournament.0 };
+        let query = sqlx::query_scalar(AssertSqlSafe(statement)).bind(id);
         let count: i64 = query.fetch_one(pool).await.unwrap();
         if count > 0 {
             counts.push((table, count));
@@ -91,8 +128,8 @@ async fn only_the_deleted_tournament_loses_its_data() {
     let pool = &database.pool;
     let (deleted, edition) = complete_tournament(&database, "old", b"notes").await;
     let (remaining, other) = complete_tournament(&database, "kept", b"others").await;
-    let expected = row_counts(pool, other).await;
-    assert_eq!(row_counts(pool, edition).await, expected);
+    let expected = row_counts(pool, remaining, other).await;
+    assert_eq!(row_counts(pool, deleted, edition).await, expected);
     let tables_before = database.number("SELECT count(*) FROM pg_class WHERE relispartition").await;
     delete_tournament(pool, deleted).await;
     // The deletion is visible at once, and the name can be used again.
@@ -101,8 +138,8 @@ async fn only_the_deleted_tournament_loses_its_data() {
     assert!(tournaments::of_edition(pool, edition).await.is_err());
     assert_eq!(tournaments::list(pool).await.unwrap().len(), 1);
     cleaner(pool).round().await.unwrap();
-    assert_eq!(row_counts(pool, edition).await, []);
-    assert_eq!(row_counts(pool, other).await, expected);
+    assert_eq!(row_counts(pool, deleted, edition).await, []);
+    assert_eq!(row_counts(pool, remaining, other).await, expected);
     for table in ["deleted_tournaments", "partitions"] {
         let statement = format!("SELECT count(*) FROM {table} WHERE tournament = $1");
         let query = sqlx::query_scalar(AssertSqlSafe(statement)).bind(deleted.0);
@@ -115,7 +152,8 @@ async fn only_the_deleted_tournament_loses_its_data() {
         "{tables_after} tables and indexes; {tables_before} before the deletion"
     );
     assert_eq!(database.number("SELECT count(*) FROM snapshots").await, 1);
-    assert_eq!(bot_state::find(pool, other, MatchNumber(0), 1).await.unwrap().unwrap(), b"others");
+    let files = bot_state::find(pool, remaining, MatchNumber(0), 1).await.unwrap();
+    assert_eq!(files.unwrap(), b"others");
     assert_eq!(database.number("SELECT count(*) FROM bots").await, 5);
     // Versions of the other tournament use the same bundle.
     assert_eq!(database.number("SELECT count(*) FROM bundles").await, 1);
@@ -154,7 +192,7 @@ async fn deleting_a_tournament_blocks_no_other() {
         tokio::task::yield_now().await;
     }
     // Meanwhile other transactions read, plan, lease and report.
-    assert_eq!(results::page(pool, other, MatchNumber(-1), true).await.unwrap().len(), 10);
+    assert_eq!(result_count(pool, other).await, 10);
     let next = play_edition(&database, remaining, b"more").await;
     assert!(next > other);
     assert!(!first_round.is_finished());
@@ -162,7 +200,7 @@ async fn deleting_a_tournament_blocks_no_other() {
     cleaner(pool).round().await.unwrap();
     reader.commit().await.unwrap();
     first_round.await.unwrap().unwrap();
-    assert_eq!(row_counts(pool, edition).await, []);
+    assert_eq!(row_counts(pool, deleted, edition).await, []);
 }
 
 /// The cleanup may be killed between any two statements.
@@ -178,15 +216,13 @@ async fn an_interrupted_cleanup_continues() {
     // Interrupt the cleanup while it detaches the partition of the first table.
     let mut connection = pool.acquire().await.unwrap();
     sqlx::query("SET statement_timeout = '200ms'").execute(&mut *connection).await.unwrap();
-    let start_edition = edition.0 / 1000 * 1000;
-    let result =
-        arbiter_coordinator::db::partitions::drop_partitions(&mut connection, start_edition).await;
+    let result = partitions::drop_partitions(&mut connection, deleted).await;
     assert!(result.unwrap_err().to_string().contains("statement timeout"));
     let pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending";
     assert_eq!(database.number(pending).await, 1);
     reader.commit().await.unwrap();
     cleaner(pool).round().await.unwrap();
-    assert_eq!(row_counts(pool, edition).await, []);
+    assert_eq!(row_counts(pool, deleted, edition).await, []);
     assert_eq!(database.number(pending).await, 0);
 }
 
@@ -200,33 +236,44 @@ async fn tournaments_without_a_partition_are_deleted_row_by_row() {
     }
     let (deleted, edition) = complete_tournament(&database, "late", b"notes").await;
     let (remaining, other) = complete_tournament(&database, "later", b"notes").await;
-    assert!(edition.0 >= 2_000_000_000 && other > edition);
+    assert!(deleted.0 >= FIRST_SHARED_ID && remaining > deleted);
+    assert!(!partitions::exist(pool, remaining).await.unwrap());
     delete_tournament(pool, deleted).await;
     cleaner(pool).round().await.unwrap();
-    assert_eq!(row_counts(pool, edition).await, []);
-    assert_eq!(results::page(pool, other, MatchNumber(-1), true).await.unwrap().len(), 10);
+    assert_eq!(row_counts(pool, deleted, edition).await, []);
+    assert_eq!(result_count(pool, other).await, 10);
     // The tournament keeps its place outside the partitions, even if another partition is deleted.
     delete_tournament(pool, tournaments::find(pool, "cup-0").await.unwrap().unwrap().id).await;
     cleaner(pool).round().await.unwrap();
     assert!(play_edition(&database, remaining, b"notes").await > other);
-    let (_, new) = complete_tournament(&database, "new", b"notes").await;
-    assert!(new.0 < 2_000_000_000);
+    assert!(!partitions::exist(pool, remaining).await.unwrap());
+    let (new, _) = complete_tournament(&database, "new", b"notes").await;
+    assert!(new.0 < FIRST_SHARED_ID && partitions::exist(pool, new).await.unwrap());
 }
 
-/// When a partition is full, the tournament gets another one.
+/// The ids of tournaments without a partition begin here.
+const FIRST_SHARED_ID: i32 = 1_000_000_000;
+
+/// All editions of a tournament are in its partition.
 #[tokio::test]
-async fn a_tournament_may_have_several_partitions() {
+async fn editions_of_a_tournament_share_its_partition() {
     let database = Database::new().await;
     let pool = &database.pool;
     let (id, first) = complete_tournament(&database, "cup", b"notes").await;
     complete_tournament(&database, "other", b"notes").await;
-    let fill_partition = "UPDATE partitions SET end_edition = $1 + 1 WHERE tournament = $2";
-    sqlx::query(fill_partition).bind(first.0).bind(id.0).execute(pool).await.unwrap();
     let second = play_edition(&database, id, b"notes").await;
-    assert_eq!((first.0 / 1000, second.0 / 1000), (0, 2));
+    for table in ["matches", "results"] {
+        let statement = format!("SELECT count(*) FROM {table}_{id}");
+        let count: i64 =
+            sqlx::query_scalar(AssertSqlSafe(statement)).fetch_one(pool).await.unwrap();
+        assert_eq!(count, 20, "{table}");
+    }
+    assert_eq!((result_count(pool, first).await, result_count(pool, second).await), (10, 10));
     delete_tournament(pool, id).await;
     cleaner(pool).round().await.unwrap();
-    assert_eq!((row_counts(pool, first).await, row_counts(pool, second).await), (vec![], vec![]));
+    for edition in [first, second] {
+        assert_eq!(row_counts(pool, id, edition).await, []);
+    }
 }
 
 /// Each statement of the queue reads one partition only.
@@ -237,29 +284,35 @@ async fn statements_read_one_partition() {
     for number in 0..8 {
         database.tournament(&format!("cup-{number}"), gomoku::game()).await;
     }
-    let (_, edition) = complete_tournament(&database, "cup", b"notes").await;
+    let (tournament, _) = complete_tournament(&database, "cup", b"notes").await;
     for statement in [
-        "SELECT number FROM matches WHERE edition = $1 AND number >= 2 AND number < 8
+        "SELECT number FROM matches WHERE tournament = $1 AND number >= 2 AND number < 8
             ORDER BY number",
-        "SELECT r.number, m.seats FROM results r JOIN matches m USING (edition, number)
-            WHERE edition = $1 AND number > 2 ORDER BY number LIMIT 1000",
+        "SELECT r.number, m.seats FROM results r JOIN matches m USING (tournament, number)
+            WHERE tournament = $1 AND number > 2 ORDER BY number LIMIT 1000",
         "SELECT r.number FROM unnest('{1,2}'::bigint[]) AS u (first_match)
-            CROSS JOIN LATERAL (SELECT * FROM results WHERE edition = $1 AND number >= u.first_match
-                AND number < u.first_match + 3 OFFSET 0) AS r",
-        "SELECT c.bytes FROM results r
-            JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
-            AND c.number = coalesce(r.source_number, r.number)
-            WHERE r.edition = $1 AND r.number = 1",
+            CROSS JOIN LATERAL (
+                SELECT * FROM results WHERE tournament = $1 AND number >= u.first_match
+                    AND number < u.first_match + 3 OFFSET 0) AS r",
+        "SELECT bytes FROM records WHERE tournament = $1 AND number = 1",
+        "SELECT c.number, m.seed_key FROM records c
+            CROSS JOIN LATERAL (
+                SELECT seed_key FROM matches WHERE tournament = $1 AND number = c.number OFFSET 0
+            ) AS m
+            WHERE c.tournament = $1 AND c.number < 9 AND NOT EXISTS (
+                SELECT FROM absences a WHERE a.tournament = $1 AND a.number = c.number
+                    AND a.since <= 2 AND (a.until IS NULL OR a.until > 2))
+            ORDER BY c.number LIMIT 64",
     ] {
         let mut connection = pool.acquire().await.unwrap();
         let prepare = format!("PREPARE statement (int) AS {statement}");
         sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut *connection).await.unwrap();
-        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF) EXECUTE statement ({edition})");
+        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF) EXECUTE statement ({tournament})");
         let lines: Vec<String> =
             sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut *connection).await.unwrap();
         let is_executed_scan =
             |line: &&String| line.contains("Scan using") && !line.contains("never executed");
-        let partition = format!("_{}_", edition.0 / 1000 * 1000);
+        let partition = format!("_{tournament}_");
         let plan = lines.join("\n");
         assert!(
             lines.iter().filter(is_executed_scan).all(|line| line.contains(&partition)),

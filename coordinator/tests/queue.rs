@@ -14,7 +14,7 @@ use arbiter_coordinator::queue::{
     ReportSender, ReportStatus,
 };
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber};
+use arbiter_proto::ids::{Attempt, Lease, LotId, LotNumber, MatchId, MatchNumber, TournamentId};
 use support::test_clock::{AtTime, set_time};
 use support::{
     AnyPlan, Database, START, duels, final_plan, lots as some_lots, plan, report, report_all,
@@ -23,14 +23,20 @@ use support::{
 use time::Duration;
 use tokio::task::JoinSet;
 
+/// A tournament with a running edition of this many matches, at most `per_lot` in each lot.
+async fn running(database: &Database, matches: i64, per_lot: i32) -> TournamentId {
+    let edition = database.running_edition(matches, per_lot).await;
+    database.tournament_of(edition).await
+}
+
 /// Leases one lot, this many seconds after the start.
-async fn lease_one(queue: &Queue, edition: EditionId, seconds: i64) -> Option<LeasedLot> {
-    queue.lease_at(edition, 1, START + Duration::seconds(seconds)).await.unwrap().pop()
+async fn lease_one(queue: &Queue, cup: TournamentId, seconds: i64) -> Option<LeasedLot> {
+    queue.lease_at(cup, 1, START + Duration::seconds(seconds)).await.unwrap().pop()
 }
 
 /// The number of lots in each state.
-async fn states(database: &Database, edition: EditionId) -> Vec<(LotState, i64)> {
-    let census = lots::census(&database.pool, edition).await.unwrap();
+async fn states(database: &Database, cup: TournamentId) -> Vec<(LotState, i64)> {
+    let census = lots::census(&database.pool, cup).await.unwrap();
     census.into_iter().map(|count| (count.state, count.lots)).collect()
 }
 
@@ -38,14 +44,14 @@ async fn states(database: &Database, edition: EditionId) -> Vec<(LotState, i64)>
 async fn the_longest_lots_come_first() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running_edition(40, 2).await;
-    let first = queue.lease_at(edition, 16, START).await.unwrap();
+    let cup = running(&database, 40, 2).await;
+    let first = queue.lease_at(cup, 16, START).await.unwrap();
     let numbers: Vec<_> = first.iter().map(|lot| lot.lease.lot.number.0).collect();
-    assert_eq!(numbers, (4..20).rev().collect::<Vec<_>>());
-    let next = lease_one(&queue, edition, 0).await.unwrap();
+    assert_eq!(numbers, (4..20).rev().map(|lot| lot * 2).collect::<Vec<_>>());
+    let next = lease_one(&queue, cup, 0).await.unwrap();
     assert_eq!(
-        (next.lease.lot.number, next.first_match, next.count),
-        (LotNumber(3), MatchNumber(6), 2)
+        (next.lease.lot.number, next.first_match(), next.count),
+        (LotNumber(6), MatchNumber(6), 2)
     );
 }
 
@@ -54,21 +60,21 @@ async fn a_duplicate_report_is_acknowledged_without_effect() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(4, 4).await;
-    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    let cup = running(&database, 4, 4).await;
+    let lot = lease_one(&queue, cup, 0).await.unwrap();
     let mut first = report(&lot, worker);
     first.records = vec![(MatchNumber(2), b"record".to_vec())];
     assert_eq!(report_one(&queue, &first).await, ReportStatus::Accepted);
     let mut other = first.clone();
     other.results[0].scores = vec![100, 100];
     assert_eq!(report_one(&queue, &other).await, ReportStatus::Duplicate);
-    assert_eq!(queue.count(edition).await.unwrap(), 4);
+    assert_eq!(queue.count(cup).await.unwrap(), 4);
     assert_eq!(report_one(&queue, &first).await, ReportStatus::Duplicate);
     assert_eq!(database.number("SELECT max(scores[1]) FROM results").await, 2);
-    let id = MatchId { edition, number: MatchNumber(2) };
+    let id = MatchId { tournament: cup, number: MatchNumber(2) };
     let stored = records::find(&database.pool, id).await.unwrap().unwrap();
-    assert_eq!((stored.edition, stored.record), (edition, Record::InDatabase(b"record".to_vec())));
-    let id = MatchId { edition, number: MatchNumber(3) };
+    assert_eq!(stored, Record::InDatabase(b"record".to_vec()));
+    let id = MatchId { tournament: cup, number: MatchNumber(3) };
     let played_match = played_matches::find(&database.pool, id).await.unwrap().unwrap();
     assert_eq!(played_match.result.transcript, first.results[3].transcript);
 }
@@ -78,8 +84,8 @@ async fn two_reports_of_a_lot_in_one_batch_count_once() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(4, 2).await;
-    let lots = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
+    let cup = running(&database, 4, 2).await;
+    let lots = [lease_one(&queue, cup, 0).await, lease_one(&queue, cup, 0).await];
     let [a, b] = lots.map(|lot| report(&lot.unwrap(), worker));
     let statuses = report_all(&queue, &[a.clone(), b, a]).await;
     assert_eq!(statuses, [ReportStatus::Accepted, ReportStatus::Accepted, ReportStatus::Duplicate]);
@@ -92,10 +98,10 @@ async fn only_the_valid_lease_of_a_lot_counts_in_a_batch() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(1, 1).await;
-    let old_lot = lease_one(&queue, edition, 0).await.unwrap();
+    let cup = running(&database, 1, 1).await;
+    let old_lot = lease_one(&queue, cup, 0).await.unwrap();
     queue.return_leases(None, &[old_lot.lease]).await.unwrap();
-    let new_lot = lease_one(&queue, edition, 0).await.unwrap();
+    let new_lot = lease_one(&queue, cup, 0).await.unwrap();
     let statuses = report_all(&queue, &[report(&old_lot, worker), report(&new_lot, worker)]).await;
     assert_eq!(statuses, [ReportStatus::Late, ReportStatus::Accepted]);
 }
@@ -105,9 +111,9 @@ async fn leases_expire_at_their_deadline() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(1, 1).await;
-    let first = lease_one(&queue, edition, 0).await.unwrap();
-    assert_eq!(lease_one(&queue, edition, 0).await, None);
+    let cup = running(&database, 1, 1).await;
+    let first = lease_one(&queue, cup, 0).await.unwrap();
+    assert_eq!(lease_one(&queue, cup, 0).await, None);
     // A lease lasts one minute.
     let at = |seconds| START + Duration::seconds(seconds);
     assert_eq!(queue.expire_at(at(60)).await.unwrap().failed, []);
@@ -116,9 +122,9 @@ async fn leases_expire_at_their_deadline() {
     // The lot is delayed for one second. A report of the expired lease is late.
     assert_eq!(report_one(&queue, &report(&first, worker)).await, ReportStatus::Late);
     assert_eq!(queue.expire_at(at(61)).await.unwrap().resumed, 0);
-    assert_eq!(lease_one(&queue, edition, 61).await, None);
+    assert_eq!(lease_one(&queue, cup, 61).await, None);
     assert_eq!(queue.expire_at(at(62)).await.unwrap().resumed, 1);
-    let second = lease_one(&queue, edition, 62).await.unwrap();
+    let second = lease_one(&queue, cup, 62).await.unwrap();
     assert_eq!((first.lease.attempt, second.lease.attempt), (Attempt(1), Attempt(2)));
     assert_eq!(report_one(&queue, &report(&first, worker)).await, ReportStatus::Late);
     assert_eq!(report_one(&queue, &report(&second, worker)).await, ReportStatus::Accepted);
@@ -135,8 +141,8 @@ async fn an_overdue_lease_can_report_before_maintenance_expires_it() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(1, 1).await;
-    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    let cup = running(&database, 1, 1).await;
+    let lot = lease_one(&queue, cup, 0).await.unwrap();
     // The deadline has passed, but maintenance has not expired the lease: the report counts.
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Accepted);
     assert_eq!(queue.expire_at(START + Duration::HOUR).await.unwrap().failed, []);
@@ -146,8 +152,8 @@ async fn an_overdue_lease_can_report_before_maintenance_expires_it() {
 async fn renewed_leases_expire_later() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running_edition(3, 1).await;
-    let [a, b] = [lease_one(&queue, edition, 0).await, lease_one(&queue, edition, 0).await];
+    let cup = running(&database, 3, 1).await;
+    let [a, b] = [lease_one(&queue, cup, 0).await, lease_one(&queue, cup, 0).await];
     let [a, b] = [a.unwrap().lease, b.unwrap().lease];
     let old = Lease { attempt: Attempt(0), ..b };
     let at = |seconds| START + Duration::seconds(seconds);
@@ -162,15 +168,15 @@ async fn returned_leases_are_not_faults() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(1, 1).await;
+    let cup = running(&database, 1, 1).await;
     for attempt in 1..=9 {
-        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        let lot = lease_one(&queue, cup, 0).await.unwrap();
         assert_eq!(lot.lease.attempt, Attempt(attempt));
         assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), [lot.lease]);
         assert_eq!(queue.return_leases(None, &[lot.lease]).await.unwrap(), []);
         assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Late);
     }
-    assert_eq!(states(&database, edition).await, [(LotState::Pending, 1)]);
+    assert_eq!(states(&database, cup).await, [(LotState::Pending, 1)]);
 }
 
 /// One match of a lot always fails. The other matches are played one by one, and the failing match
@@ -181,7 +187,8 @@ async fn matches_of_a_failed_lot_are_leased_one_by_one() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.running_edition(4, 4).await;
-    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    let cup = database.tournament_of(edition).await;
+    let lot = lease_one(&queue, cup, 0).await.unwrap();
     let failure = |lease| {
         [Failure {
             lease,
@@ -191,7 +198,8 @@ async fn matches_of_a_failed_lot_are_leased_one_by_one() {
         }]
     };
     let failed = queue.fail_at(&failure(lot.lease), START).await.unwrap();
-    assert_eq!(failed, [FailedLease { lease: lot.lease, state: LotState::Split }]);
+    assert_eq!(failed, [FailedLease { lease: lot.lease, state: LotState::Delayed }]);
+    assert_eq!(states(&database, cup).await, [(LotState::Delayed, 4)]);
     assert_eq!(queue.fail_at(&failure(lot.lease), START).await.unwrap(), []);
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Late);
 
@@ -200,47 +208,48 @@ async fn matches_of_a_failed_lot_are_leased_one_by_one() {
     for hour in 1..=5 {
         let now = START + Duration::hours(hour);
         queue.expire_at(now).await.unwrap();
-        while let Some(single) = lease_one(&queue, edition, hour * 3600).await {
-            assert_eq!((single.count, single.lease.lot.number.0), (1, -1 - single.first_match.0));
-            if single.first_match == failing {
+        while let Some(single) = lease_one(&queue, cup, hour * 3600).await {
+            assert_eq!(single.count, 1);
+            if single.first_match() == failing {
                 queue.fail_at(&failure(single.lease), now).await.unwrap();
             } else {
                 assert_eq!(
                     report_one(&queue, &report(&single, worker)).await,
                     ReportStatus::Accepted
                 );
-                played_numbers.push(single.first_match.0);
+                played_numbers.push(single.first_match().0);
             }
         }
     }
     played_numbers.sort_unstable();
     assert_eq!(played_numbers, [0, 1, 3]);
-    let set_aside = lots::aside(&database.pool, edition).await.unwrap();
-    let failing_lot = LotId { edition, number: LotNumber(-3) };
+    let set_aside = lots::aside(&database.pool, cup).await.unwrap();
+    let failing_lot = LotId { tournament: cup, number: LotNumber(2) };
     assert_eq!(set_aside, [failing_lot]);
     let reasons = sqlx::query_scalar("SELECT reason FROM faults").fetch_all(&database.pool).await;
     let reasons: Vec<String> = reasons.unwrap();
     assert_eq!(reasons, ["the sandbox did not start"; 1 + 3].map(str::to_owned));
     // The edition is not complete without the failing match.
-    assert_eq!(queue.count(edition).await.unwrap(), 3);
+    assert_eq!(queue.count(cup).await.unwrap(), 3);
     assert!(!queue.complete(edition, START + Duration::DAY).await.unwrap());
     assert!(queue.requeue(failing_lot).await.unwrap());
     assert!(!queue.requeue(failing_lot).await.unwrap());
-    let retried = lease_one(&queue, edition, 86_400).await.unwrap();
+    let retried = lease_one(&queue, cup, 86_400).await.unwrap();
     assert_eq!(report_one(&queue, &report(&retried, worker)).await, ReportStatus::Accepted);
-    assert_eq!(queue.count(edition).await.unwrap(), 1);
+    assert_eq!(queue.count(cup).await.unwrap(), 1);
     assert!(queue.complete(edition, START + Duration::DAY).await.unwrap());
-    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
+    let scope = editions::scope(&database.pool, edition).await.unwrap();
+    assert_eq!(queue.verify_standings(scope).await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn delays_grow_with_each_fault() {
     let database = Database::new().await;
     let queue = database.queue();
-    let edition = database.running_edition(1, 1).await;
+    let cup = running(&database, 1, 1).await;
     let mut now = START;
     for seconds in [1, 2] {
-        let lot = queue.lease_at(edition, 1, now).await.unwrap().pop().unwrap();
+        let lot = queue.lease_at(cup, 1, now).await.unwrap().pop().unwrap();
         let failure = Failure {
             lease: lot.lease,
             by: None,
@@ -260,9 +269,9 @@ async fn malformed_reports_are_refused_and_delay_no_other() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(40, 2).await;
-    let mut lots = queue.lease_at(edition, 16, START).await.unwrap();
-    lots.extend(queue.lease_at(edition, 4, START).await.unwrap());
+    let cup = running(&database, 40, 2).await;
+    let mut lots = queue.lease_at(cup, 16, START).await.unwrap();
+    lots.extend(queue.lease_at(cup, 4, START).await.unwrap());
     let valid = report(&lots[0], worker);
     let changed_report = |lot: usize, change: fn(&mut Report)| {
         let mut report = report(&lots[lot], worker);
@@ -313,8 +322,8 @@ async fn reports_of_lots_that_do_not_exist_are_late() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(1, 1).await;
-    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    let cup = running(&database, 1, 1).await;
+    let lot = lease_one(&queue, cup, 0).await.unwrap();
     let mut stray = report(&lot, worker);
     stray.lease.lot.number = LotNumber(77);
     assert_eq!(report_one(&queue, &stray).await, ReportStatus::Late);
@@ -326,17 +335,18 @@ async fn lots_of_a_cancelled_edition_are_neither_leased_nor_accepted() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.running_edition(5, 1).await;
-    let first = lease_one(&queue, edition, 0).await.unwrap();
+    let cup = database.tournament_of(edition).await;
+    let first = lease_one(&queue, cup, 0).await.unwrap();
     assert_eq!(report_one(&queue, &report(&first, worker)).await, ReportStatus::Accepted);
-    let second = lease_one(&queue, edition, 0).await.unwrap();
+    let second = lease_one(&queue, cup, 0).await.unwrap();
     assert!(queue.cancel(edition, START).await.unwrap());
     assert!(!queue.cancel(edition, START).await.unwrap());
-    assert_eq!(lease_one(&queue, edition, 0).await, None);
+    assert_eq!(lease_one(&queue, cup, 0).await, None);
     assert_eq!(report_one(&queue, &report(&second, worker)).await, ReportStatus::Late);
     let expected = [(LotState::Reported, 1), (LotState::Cancelled, 4)];
-    assert_eq!(states(&database, edition).await, expected);
+    assert_eq!(states(&database, cup).await, expected);
     let rows = editions::needing_maintenance(&database.pool).await.unwrap();
-    assert!(rows.iter().all(|edition| edition.state == editions::EditionState::Cancelled));
+    assert!(rows.iter().all(|due| due.running.is_none()));
 }
 
 /// Lots are leased while their edition is cancelled. At the end all lots are cancelled.
@@ -345,16 +355,17 @@ async fn cancelling_waits_for_no_lock_and_misses_no_lot() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running_edition(2000, 1).await;
+    let cup = database.tournament_of(edition).await;
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
         let queue = queue.clone();
-        tasks.spawn(async move {
-            while !queue.lease_at(edition, 16, START).await.unwrap().is_empty() {}
-        });
+        tasks.spawn(
+            async move { while !queue.lease_at(cup, 16, START).await.unwrap().is_empty() {} },
+        );
     }
     queue.cancel(edition, START).await.unwrap();
     tasks.join_all().await;
-    assert_eq!(states(&database, edition).await, [(LotState::Cancelled, 2000)]);
+    assert_eq!(states(&database, cup).await, [(LotState::Cancelled, 2000)]);
 }
 
 /// Five matches in sequence, and a sixth that waits for two of them.
@@ -375,12 +386,13 @@ async fn matches_that_depend_on_others_wait_for_them() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.edition(5).await;
+    let cup = database.tournament_of(edition).await;
     queue.plan(edition, ordered()).await.unwrap();
     assert!(queue.start(edition).await.unwrap());
     for expected in 0..6 {
-        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        let lot = lease_one(&queue, cup, 0).await.unwrap();
         assert_eq!(lot.lease.lot.number, LotNumber(expected));
-        assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
+        assert_eq!(lease_one(&queue, cup, 0).await, None, "{expected}");
         // After a fault, the next match still waits.
         let failure = Failure {
             lease: lot.lease,
@@ -389,13 +401,13 @@ async fn matches_that_depend_on_others_wait_for_them() {
             reason: "no".to_owned(),
         };
         queue.fail_at(&[failure], START).await.unwrap();
-        assert_eq!(lease_one(&queue, edition, 0).await, None, "{expected}");
+        assert_eq!(lease_one(&queue, cup, 0).await, None, "{expected}");
         queue.expire_at(START + Duration::MINUTE).await.unwrap();
-        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        let lot = lease_one(&queue, cup, 0).await.unwrap();
         assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Accepted);
         assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Duplicate);
     }
-    assert_eq!(queue.count(edition).await.unwrap(), 6);
+    assert_eq!(queue.count(cup).await.unwrap(), 6);
     assert!(queue.complete(edition, START).await.unwrap());
 }
 
@@ -405,14 +417,15 @@ async fn matches_can_be_added_until_the_plan_is_final() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.edition(5).await;
+    let cup = database.tournament_of(edition).await;
     let first = Plan { open_ended: true, ..plan(2, 1) };
     queue.plan(edition, first).await.unwrap();
     queue.start(edition).await.unwrap();
     for _ in 0..2 {
-        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        let lot = lease_one(&queue, cup, 0).await.unwrap();
         report_one(&queue, &report(&lot, worker)).await;
     }
-    assert_eq!(queue.count(edition).await.unwrap(), 2);
+    assert_eq!(queue.count(cup).await.unwrap(), 2);
     assert!(!queue.complete(edition, START).await.unwrap());
     let rest = Plan {
         matches: duels(4).skip(2),
@@ -422,12 +435,12 @@ async fn matches_can_be_added_until_the_plan_is_final() {
     };
     assert_eq!(queue.plan(edition, rest).await.unwrap(), 2);
     for _ in 0..2 {
-        let lot = lease_one(&queue, edition, 0).await.unwrap();
+        let lot = lease_one(&queue, cup, 0).await.unwrap();
         report_one(&queue, &report(&lot, worker)).await;
     }
     let error = queue.plan(edition, plan(1, 1)).await.unwrap_err();
     assert!(matches!(error, PlanError::Database { .. }), "{error}");
-    assert_eq!(queue.count(edition).await.unwrap(), 2);
+    assert_eq!(queue.count(cup).await.unwrap(), 2);
     assert!(queue.complete(edition, START).await.unwrap());
     assert_eq!(editions::get(&database.pool, edition).await.unwrap().unwrap().matches, 4);
 }
@@ -443,20 +456,16 @@ async fn invalid_plans_are_refused() {
     };
     let assert_ends_with = |error: String, end: &str| assert!(error.ends_with(end), "{error}");
     let two_each = || some_lots(6, 2);
-    let with_gap = final_plan(duels(6), two_each().filter(|lot| lot.number.0 != 1), []);
-    assert_ends_with(error_of(with_gap).await, "lot 2 begins with match 4, not with 2");
+    let with_gap = final_plan(duels(6), two_each().filter(|lot| lot.number.0 != 2), []);
+    assert_ends_with(error_of(with_gap).await, "match 2 is in no lot");
     let too_short = final_plan(duels(6), two_each().take(2), []);
     assert_ends_with(error_of(too_short).await, "the lots hold 4 matches of 6");
     assert_ends_with(
         error_of(final_plan(duels(6), std::iter::empty(), [])).await,
         "the lots hold 0 matches of 6",
     );
-    let overlapping =
-        two_each().map(|lot| NewLot { first_match: MatchNumber(lot.first_match.0 / 4 * 2), ..lot });
-    assert_ends_with(
-        error_of(final_plan(duels(6), overlapping, [])).await,
-        "begins with match 0, not with 2",
-    );
+    let overlapping = final_plan(duels(6), two_each().map(|lot| NewLot { count: 3, ..lot }), []);
+    assert_ends_with(error_of(overlapping).await, "match 2 is in two lots");
     let unknown_bot = duels(6).map(|mut planned| {
         planned.seats.0[1].0 += 5 * i32::from(planned.number.0 == 3);
         planned
@@ -493,8 +502,8 @@ async fn each_report_of_a_batch_gets_a_status() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(1024, 1).await;
-    let lots = queue.lease_at(edition, 1024, START).await.unwrap();
+    let cup = running(&database, 1024, 1).await;
+    let lots = queue.lease_at(cup, 1024, START).await.unwrap();
     let (sender, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
     for lot in &lots {
@@ -520,11 +529,11 @@ async fn an_unstorable_report_affects_no_other() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(16, 1).await;
-    let lots = queue.lease_at(edition, 16, START).await.unwrap();
+    let cup = running(&database, 16, 1).await;
+    let lots = queue.lease_at(cup, 16, START).await.unwrap();
     // A result of a match that is not reported. The unique key refuses a second result.
-    let add_result = "INSERT INTO results (number, edition, level, wall_ms, scores, transcript)
-        SELECT 3, max(id), 'B', 0, '{1,1}', decode(repeat('00', 32), 'hex') FROM editions";
+    let add_result = "INSERT INTO results (number, tournament, level, wall_ms, scores, transcript)
+        SELECT 3, max(id), 'B', 0, '{1,1}', decode(repeat('00', 32), 'hex') FROM tournaments";
     sqlx::query(add_result).execute(&database.pool).await.unwrap();
     let (sender, collector) = ReportSender::new(queue.clone());
     let mut tasks = JoinSet::new();
@@ -542,7 +551,7 @@ async fn an_unstorable_report_affects_no_other() {
         }
     }
     let expected = [(LotState::Leased, 1), (LotState::Reported, 15)];
-    assert_eq!(states(&database, edition).await, expected);
+    assert_eq!(states(&database, cup).await, expected);
 }
 
 #[tokio::test]
@@ -551,7 +560,8 @@ async fn maintenance_completes_an_edition() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.running_edition(16, 1).await;
-    let lots = queue.lease_at(edition, 16, START).await.unwrap();
+    let cup = database.tournament_of(edition).await;
+    let lots = queue.lease_at(cup, 16, START).await.unwrap();
     let first_hour = Maintenance::new(queue.clone(), Clock::fixed(|| START + Duration::HOUR));
     set_time(&database.pool, START + Duration::HOUR).await;
     let reports: Vec<_> = lots[1..].iter().map(|lot| report(lot, worker)).collect();
@@ -562,11 +572,12 @@ async fn maintenance_completes_an_edition() {
     let second_hour = Maintenance::new(queue.clone(), Clock::fixed(|| START + Duration::HOUR * 2));
     set_time(&database.pool, START + Duration::HOUR * 2).await;
     assert_eq!(second_hour.round().await.unwrap().expired.resumed, 1);
-    let last = lease_one(&queue, edition, 7200).await.unwrap();
+    let last = lease_one(&queue, cup, 7200).await.unwrap();
     report_one(&queue, &report(&last, worker)).await;
     let round = second_hour.round().await.unwrap();
     assert_eq!((round.counted, round.complete), (1, vec![edition]));
-    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
+    let scope = editions::scope(&database.pool, edition).await.unwrap();
+    assert_eq!(queue.verify_standings(scope).await.unwrap(), []);
 }
 
 /// A locked lot is counted later.
@@ -575,12 +586,12 @@ async fn counting_does_not_wait_for_locked_lots() {
     let database = Database::new().await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let edition = database.running_edition(4, 4).await;
-    let lot = lease_one(&queue, edition, 0).await.unwrap();
+    let cup = running(&database, 4, 4).await;
+    let lot = lease_one(&queue, cup, 0).await.unwrap();
     assert_eq!(report_one(&queue, &report(&lot, worker)).await, ReportStatus::Accepted);
     let mut lock_holder = database.pool.begin().await.unwrap();
     sqlx::query("SELECT FROM lots FOR UPDATE").execute(&mut *lock_holder).await.unwrap();
-    assert_eq!(queue.count(edition).await.unwrap(), 0);
+    assert_eq!(queue.count(cup).await.unwrap(), 0);
     lock_holder.rollback().await.unwrap();
-    assert_eq!(queue.count(edition).await.unwrap(), 4);
+    assert_eq!(queue.count(cup).await.unwrap(), 4);
 }

@@ -8,7 +8,7 @@ mod support;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::db::lots::{self, LotState};
-use arbiter_coordinator::db::{played_matches, records, results};
+use arbiter_coordinator::db::{editions, played_matches, records, results};
 use arbiter_coordinator::queue::{Failure, LeasePolicy};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{MatchId, MatchNumber};
@@ -34,8 +34,7 @@ async fn workers_continue_while_readers_hold_all_their_connections() {
     let mut readers = JoinSet::new();
     for _ in 0..30 {
         let mut tournaments = server.tournaments(None);
-        let edition = lot.lease.unwrap().edition;
-        let request = GetMatchRequest { r#match: format!("{edition}/0") };
+        let request = GetMatchRequest { r#match: "cup/0".to_owned() };
         readers.spawn(async move { drop(tournaments.get_match(request).await) });
     }
     let waiting_locks = "SELECT count(*) FROM pg_locks WHERE NOT granted";
@@ -58,9 +57,10 @@ async fn the_lot_of_a_match_is_found_by_index() {
     let database = Database::new().await;
     let queue = database.queue();
     let edition = database.running_edition(9_000, 3).await;
+    let cup = database.tournament_of(edition).await;
     // One lot fails. Its matches are then leased one by one.
-    let split = queue.lease(edition, 1).await.unwrap()[0];
-    let lease = split.lease;
+    let failed = queue.lease(cup, 1).await.unwrap()[0];
+    let lease = failed.lease;
     let by = None;
     let kind = FaultKind::System;
     queue.fail(&[Failure { lease, by, kind, reason: "no".to_owned() }]).await.unwrap();
@@ -73,13 +73,13 @@ async fn the_lot_of_a_match_is_found_by_index() {
     let before: i64 = sqlx::query_scalar(statement).fetch_one(&mut session).await.unwrap();
     let numbers = [0, 1, 2, 3, 4_499, 4_500, 8_996, 8_997, 8_999];
     for number in numbers {
-        let id = MatchId { edition, number: MatchNumber(number) };
+        let id = MatchId { tournament: cup, number: MatchNumber(number) };
         let row = played_matches::lot(&mut session, id).await.unwrap().unwrap();
-        let is_split = (split.first_match.0..split.first_match.0 + 3).contains(&number);
-        let expected = if is_split { -1 - number } else { number / 3 };
+        let is_alone = (failed.first_match().0..failed.first_match().0 + 3).contains(&number);
+        let expected = if is_alone { number } else { number / 3 * 3 };
         assert_eq!(row.lot.0, expected, "match {number}");
     }
-    let unknown = MatchId { edition, number: MatchNumber(9_000) };
+    let unknown = MatchId { tournament: cup, number: MatchNumber(9_000) };
     assert_eq!(played_matches::lot(&mut session, unknown).await.unwrap(), None);
     sqlx::query(flush).execute(&mut session).await.unwrap();
     sqlx::query("SELECT 1").execute(&mut session).await.unwrap();
@@ -92,16 +92,17 @@ async fn the_lot_of_a_match_is_found_by_index() {
 async fn lot_counts_are_read_without_reading_lots() {
     let database = Database::new().await;
     let edition = database.running_edition(9_000, 1).await;
+    let cup = database.tournament_of(edition).await;
     let queue = database.queue();
     for _ in 0..200 {
-        let leased = queue.lease(edition, 1).await.unwrap();
+        let leased = queue.lease(cup, 1).await.unwrap();
         queue.return_leases(None, &[leased[0].lease]).await.unwrap();
     }
-    queue.lease(edition, 4).await.unwrap();
-    lots::merge_counts(&database.pool, edition).await.unwrap();
+    queue.lease(cup, 4).await.unwrap();
+    lots::merge_counts(&database.pool, cup).await.unwrap();
     let mut transaction = database.pool.begin().await.unwrap();
     let before = rows_read(&mut transaction, LOTS).await;
-    let census = lots::census(&mut *transaction, edition).await.unwrap();
+    let census = lots::census(&mut *transaction, cup).await.unwrap();
     let read_count = rows_read(&mut transaction, LOTS).await - before;
     let counts: Vec<_> = census.iter().map(|count| (count.state, count.lots)).collect();
     assert_eq!(counts, [(LotState::Pending, 8_996), (LotState::Leased, 4)]);
@@ -164,12 +165,14 @@ async fn rows_read(transaction: &mut PgConnection, tables: &str) -> i64 {
 async fn a_page_of_matches_reads_only_its_rows() {
     let database = Database::new().await;
     let edition = database.running_edition(30_000, 1_000).await;
+    let scope = editions::scope(&database.pool, edition).await.unwrap();
     let add_results = "
-        INSERT INTO results (number, edition, wall_ms, level, scores, transcript)
-        SELECT number, edition, 1, 'A', '{2,0}', decode(repeat('00', 32), 'hex') FROM matches";
+        INSERT INTO results (number, tournament, wall_ms, level, scores, transcript)
+        SELECT number, tournament, 1, 'A', '{2,0}', decode(repeat('00', 32), 'hex') FROM matches";
     sqlx::raw_sql(add_results).execute(&database.pool).await.unwrap();
     let add_records = "
-        INSERT INTO records (number, edition, bytes) SELECT number, edition, 'record' FROM matches";
+        INSERT INTO records (number, tournament, bytes)
+        SELECT number, tournament, 'record' FROM matches";
     sqlx::raw_sql(add_records).execute(&database.pool).await.unwrap();
     sqlx::raw_sql("ANALYZE").execute(&database.pool).await.unwrap();
     let mut transaction = database.pool.begin().await.unwrap();
@@ -185,13 +188,13 @@ async fn a_page_of_matches_reads_only_its_rows() {
         );
         before = total;
     };
-    let page = played_matches::page(&mut *transaction, edition, after).await.unwrap();
+    let page = played_matches::page(&mut *transaction, scope, after).await.unwrap();
     assert_eq!((page.len(), page[0].result.number), (1_000, MatchNumber(25_001)));
     check("matches", &mut transaction, page.len()).await;
-    let page = records::page(&mut *transaction, edition, after).await.unwrap();
+    let page = records::page(&mut *transaction, scope, after).await.unwrap();
     assert_eq!((page.len(), page[0].number), (64, MatchNumber(25_001)));
     check("records", &mut transaction, page.len()).await;
-    let page = results::page(&mut *transaction, edition, after, true).await.unwrap();
+    let page = results::page(&mut *transaction, scope, after, true).await.unwrap();
     assert_eq!((page.len(), page[0].number), (4_999, MatchNumber(25_001)));
     check("results", &mut transaction, page.len()).await;
 }

@@ -16,7 +16,7 @@ use arbiter_coordinator::db::{deleted_tournaments, editions};
 use arbiter_coordinator::queue::{LeasedLot, Report, ReportError, ReportSender, ReportStatus};
 use arbiter_coordinator::record_store::RecordStore;
 use arbiter_coordinator::retention::Cleaner;
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
+use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId, WorkerId};
 use sqlx::PgPool;
 use support::test_clock::AtTime as _;
 use support::{Database, START, report};
@@ -28,13 +28,14 @@ fn report_with_records(lot: &LeasedLot, worker: WorkerId) -> Report {
     let mut report = report(lot, worker);
     let numbers = report.results.iter().map(|result| result.number);
     report.records =
-        numbers.map(|number| (number, record_bytes(lot.lease.lot.edition, number))).collect();
+        numbers.map(|number| (number, record_bytes(lot.lease.lot.tournament, number))).collect();
     report
 }
 
 /// The record of a match. Its length depends on the number of the match.
-fn record_bytes(edition: EditionId, number: MatchNumber) -> Vec<u8> {
-    format!("{edition}/{number} ").repeat(1 + usize::try_from(number.0 % 7).unwrap()).into_bytes()
+fn record_bytes(tournament: TournamentId, number: MatchNumber) -> Vec<u8> {
+    let repetitions = 1 + usize::try_from(number.0 % 7).unwrap();
+    format!("{tournament}/{number} ").repeat(repetitions).into_bytes()
 }
 
 /// Reports lots concurrently. Their records go to this store, or to the database if it is `None`.
@@ -69,19 +70,14 @@ fn all_accepted(results: &[Result<ReportStatus, ReportError>]) -> bool {
 /// Reads a record. Returns its bytes and whether they were in the store.
 async fn read_record(pool: &PgPool, store: &RecordStore, id: MatchId) -> (Vec<u8>, bool) {
     let row = records::find(pool, id).await.unwrap().unwrap();
-    match row.record {
+    match row {
         Record::InDatabase(bytes) => (bytes, false),
         Record::InPack(slice) => {
             let start = u64::try_from(slice.start).unwrap();
             let range = start..start + u64::try_from(slice.length).unwrap();
-            (store.get(row.edition, slice.pack, range).await.unwrap(), true)
+            (store.get(id.tournament, slice.pack, range).await.unwrap(), true)
         }
     }
-}
-
-/// The tournament of an edition.
-async fn tournament_of(pool: &PgPool, edition: EditionId) -> TournamentId {
-    editions::get(pool, edition).await.unwrap().unwrap().tournament
 }
 
 /// The cleanup, 40 days after the start of the test. Records are deleted `keep` after the end of
@@ -115,17 +111,18 @@ async fn test_store(store: &RecordStore) {
     let database = Database::new().await;
     let pool = &database.pool;
     let edition = database.running_edition(40, 2).await;
+    let tournament = database.tournament_of(edition).await;
     let worker = database.worker("w").await;
     let queue = database.queue();
-    let lots = queue.lease_at(edition, 4, START).await.unwrap();
+    let lots = queue.lease_at(tournament, 4, START).await.unwrap();
     assert!(all_accepted(&deliver(&database, None, &lots, worker).await));
-    let later_lots = queue.lease_at(edition, 16, START).await.unwrap();
+    let later_lots = queue.lease_at(tournament, 16, START).await.unwrap();
     assert_eq!((lots.len(), later_lots.len()), (4, 16));
     assert!(all_accepted(&deliver(&database, Some(store), &later_lots, worker).await));
     let mut stored_count = 0;
     for number in (0..40).map(MatchNumber) {
-        let (bytes, is_in_store) = read_record(pool, store, MatchId { edition, number }).await;
-        assert_eq!(bytes, record_bytes(edition, number));
+        let (bytes, is_in_store) = read_record(pool, store, MatchId { tournament, number }).await;
+        assert_eq!(bytes, record_bytes(tournament, number));
         stored_count += i32::from(is_in_store);
     }
     assert_eq!(stored_count, 32);
@@ -137,15 +134,14 @@ async fn test_store(store: &RecordStore) {
     );
     let statement = "SELECT object FROM records WHERE object IS NOT NULL LIMIT 1";
     let pack = sqlx::query_scalar(statement).fetch_one(pool).await.unwrap();
-    let id = tournament_of(pool, edition).await;
-    tournaments::end(pool, id, TournamentState::Cancelled, START).await.unwrap();
+    tournaments::end(pool, tournament, TournamentState::Cancelled, START).await.unwrap();
     let mut transaction = pool.begin().await.unwrap();
-    deleted_tournaments::add(&mut transaction, id, START).await.unwrap();
+    deleted_tournaments::add(&mut transaction, tournament, START).await.unwrap();
     transaction.commit().await.unwrap();
     cleaner(pool, store, None).round().await.unwrap();
     assert_eq!(database.number("SELECT count(*) FROM record_objects").await, 0);
     assert_eq!(database.number("SELECT count(*) FROM tournaments").await, 0);
-    let error = store.get(edition, pack, 0..1).await.unwrap_err();
+    let error = store.get(tournament, pack, 0..1).await.unwrap_err();
     assert!(error.to_string().contains("not found"), "{error}");
 }
 
@@ -180,8 +176,9 @@ async fn test_failing_store(
     let database = Database::new().await;
     let pool = &database.pool;
     let edition = database.running_edition(8, 2).await;
+    let tournament = database.tournament_of(edition).await;
     let worker = database.worker("w").await;
-    let lots = database.queue().lease_at(edition, 4, START).await.unwrap();
+    let lots = database.queue().lease_at(tournament, 4, START).await.unwrap();
     for result in deliver(&database, Some(broken), &lots, worker).await {
         let error = result.unwrap_err();
         assert!(matches!(error, ReportError::Records(_)), "{error}");
@@ -192,8 +189,8 @@ async fn test_failing_store(
     assert!(all_accepted(&deliver(&database, Some(repaired), &lots, worker).await));
     assert_eq!(database.number("SELECT count(*) FROM results").await, 8);
     let number = MatchNumber(5);
-    let (bytes, _) = read_record(pool, repaired, MatchId { edition, number }).await;
-    assert_eq!(bytes, record_bytes(edition, number));
+    let (bytes, _) = read_record(pool, repaired, MatchId { tournament, number }).await;
+    assert_eq!(bytes, record_bytes(tournament, number));
     // Cleanup deletes the rows of objects that were never stored.
     assert!(database.number("SELECT count(*) FROM record_objects WHERE NOT used").await > 0);
     cleaner(pool, repaired, None).round().await.unwrap();
@@ -224,7 +221,8 @@ async fn records_are_deleted_after_their_retention_time() {
     let queue = database.queue();
     let worker = database.worker("w").await;
     let edition = database.running_edition(20, 2).await;
-    let lots = queue.lease_at(edition, 8, START).await.unwrap();
+    let tournament = database.tournament_of(edition).await;
+    let lots = queue.lease_at(tournament, 8, START).await.unwrap();
     assert!(all_accepted(&deliver(&database, Some(&store), &lots[..4], worker).await));
     assert!(all_accepted(&deliver(&database, None, &lots[4..], worker).await));
     let record_count = database.number("SELECT count(*) FROM records").await;
@@ -233,8 +231,7 @@ async fn records_are_deleted_after_their_retention_time() {
     // cleanup.
     cleaner(pool, &store, Some(Duration::days(1))).round().await.unwrap();
     assert_eq!(database.number("SELECT count(*) FROM records").await, record_count);
-    let id = tournament_of(pool, edition).await;
-    tournaments::end(pool, id, TournamentState::Cancelled, START).await.unwrap();
+    tournaments::end(pool, tournament, TournamentState::Cancelled, START).await.unwrap();
     cleaner(pool, &store, Some(Duration::days(41))).round().await.unwrap();
     assert_eq!(database.number("SELECT count(*) FROM records").await, record_count);
     cleaner(pool, &store, Some(Duration::days(39))).round().await.unwrap();
@@ -245,8 +242,9 @@ async fn records_are_deleted_after_their_retention_time() {
     assert_eq!(database.number(table_size).await, 0, "the space on disk is not free");
     assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
     assert_eq!(database.number("SELECT count(*) FROM results").await, 16);
-    queue.count(edition).await.unwrap();
-    assert_eq!(queue.verify_standings(edition).await.unwrap(), []);
+    queue.count(tournament).await.unwrap();
+    let scope = editions::scope(pool, edition).await.unwrap();
+    assert_eq!(queue.verify_standings(scope).await.unwrap(), []);
 }
 
 #[test]

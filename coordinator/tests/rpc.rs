@@ -80,13 +80,13 @@ async fn a_tournament_is_played_over_grpc() {
     let states = server.tournaments(None).watch_edition(watch).await.unwrap();
     let mut worker = Worker::new(&server, "player").await;
     let mut played_matches = 0;
-    let mut match_id = String::new();
+    let mut match_name = String::new();
     while played_matches < edition.matches {
         let lot = worker.lot().await;
         assert_eq!(lot.game, "gomoku");
         assert!(lot.matches.iter().all(|planned| planned.seed.len() == 32));
         played_matches += i64::try_from(lot.matches.len()).unwrap();
-        match_id = format!("{}/{}", edition.id, lot.matches[0].number);
+        match_name = format!("cup/{}", lot.matches[0].number);
         let first_report = report(&lot);
         assert_eq!(worker.report(first_report.clone()).await, ReportStatus::Accepted);
         assert_eq!(worker.report(first_report.clone()).await, ReportStatus::Duplicate);
@@ -111,7 +111,7 @@ async fn a_tournament_is_played_over_grpc() {
     let request = CheckEditionRequest { tournament, edition: None, records: false };
     let check = server.tournaments(None).check_edition(request).await.unwrap().into_inner();
     assert_eq!((check.matches, check.differences), (played_matches, Vec::<String>::new()));
-    let request = GetRecordRequest { r#match: match_id };
+    let request = GetRecordRequest { r#match: match_name };
     let result = server.tournaments(Some(Role::Player)).get_record(request.clone()).await;
     assert_eq!(result.unwrap_err().code(), Code::PermissionDenied);
     let record = server.tournaments(Some(Role::Organiser)).get_record(request).await.unwrap();

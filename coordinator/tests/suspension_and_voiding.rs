@@ -18,7 +18,7 @@ use arbiter_coordinator::tournament::{
     IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
 };
 use arbiter_games::{Forfeit, Games};
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TokenId, VersionId};
+use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, VersionId};
 use support::test_clock::{AtTime, set_time};
 use support::{Database, START, report};
 use time::{Duration, OffsetDateTime};
@@ -48,7 +48,8 @@ async fn open_edition(queue: &Queue, tournament: &Tournament) -> EditionId {
         .id
 }
 
-/// The report of a lot. The bot `loser` forfeits by a crash; without it, the first seat wins.
+/// The report of a lot. The bot `bot-{loser}`, whose version has the next number, forfeits by a
+/// crash; without it, the first seat wins.
 async fn report_with_loser(
     database: &Database,
     lot: &LeasedLot,
@@ -58,11 +59,11 @@ async fn report_with_loser(
     use arbiter_coordinator::db::matches;
     let worker = database.worker(worker).await;
     let mut report = report(lot, worker);
-    let edition = lot.lease.lot.edition;
+    let tournament = lot.lease.lot.tournament;
     let planned =
-        matches::range(&database.pool, edition, lot.first_match, lot.count).await.unwrap();
+        matches::range(&database.pool, tournament, lot.first_match(), lot.count).await.unwrap();
     for (result, planned) in report.results.iter_mut().zip(&planned) {
-        let seat = planned.seats.0.iter().position(|entrant| entrant.0 == loser);
+        let seat = planned.seats.0.iter().position(|entrant| entrant.0 == loser + 1);
         result.scores = if seat == Some(0) { vec![0, 2] } else { vec![2, 0] };
         result.forfeits = Vec::new();
         if let Some(seat) = seat {
@@ -89,13 +90,14 @@ async fn play_edition(
     assignment: impl Fn(i64) -> (&'static str, i64),
 ) {
     let queue = database.queue();
+    let tournament = database.tournament_of(edition).await;
     loop {
-        let lots = queue.lease_at(edition, 64, START).await.unwrap();
+        let lots = queue.lease_at(tournament, 64, START).await.unwrap();
         if lots.is_empty() {
             break;
         }
         for lot in lots {
-            let (worker, second) = assignment(lot.first_match.0);
+            let (worker, second) = assignment(lot.first_match().0);
             let report = report_with_loser(database, &lot, worker, loser).await;
             set_time(&database.pool, START + Duration::seconds(second)).await;
             assert_eq!(support::report_all(&queue, &[report]).await, [ReportStatus::Accepted]);
@@ -183,7 +185,7 @@ async fn few_forfeits_or_few_matches_suspend_no_bot() {
         let edition = open_edition(&database.queue(), &tournament).await;
         play_edition(&database, edition, 1, |_| ("w", 0)).await;
         assert_eq!(run_maintenance(&database, || START).await, [""; 0], "{rules}");
-        let census = lots::census(&database.pool, edition).await.unwrap();
+        let census = lots::census(&database.pool, tournament.id).await.unwrap();
         let total: i64 = census.iter().map(|Census { matches, .. }| matches).sum();
         let row = editions::get(&database.pool, edition).await.unwrap().unwrap();
         assert_eq!((row.state, total), (editions::EditionState::Complete, row.matches));
@@ -197,7 +199,8 @@ async fn evidence_is_stored_with_its_match() {
     let edition = open_edition(&database.queue(), &tournament).await;
     play_edition(&database, edition, 2, |_| ("w", 0)).await;
     let numbers: Vec<_> = (0..6).map(MatchNumber).collect();
-    let stored = forfeit_evidence::of_matches(&database.pool, edition, &numbers).await.unwrap();
+    let stored =
+        forfeit_evidence::of_matches(&database.pool, tournament.id, &numbers).await.unwrap();
     assert_eq!(stored.len(), 4, "expected evidence for each match of the third bot");
     assert!(stored.iter().all(|row| (row.wall_us, row.cpu_us) == (1500, 700)));
     assert!(stored.iter().all(|row| row.detail == "killed by signal 11"));
@@ -213,11 +216,11 @@ async fn find_matches(
     database: &Database,
     tournament: &Tournament,
     filter: &MatchFilter,
-    match_ids: &[MatchId],
+    named: &[MatchNumber],
 ) -> Result<Vec<i64>, InvalidationError> {
     let mut db = database.pool.begin().await.unwrap();
-    let matches = match_invalidation::find(&mut db, tournament.id, filter, match_ids).await?;
-    Ok(matches.into_iter().map(|id| id.number.0).collect())
+    let matches = match_invalidation::find(&mut db, tournament.id, filter, named).await?;
+    Ok(matches.into_iter().map(|number| number.0).collect())
 }
 
 #[tokio::test]
@@ -241,19 +244,20 @@ async fn matches_are_chosen_by_worker_time_and_number() {
     let unknown_worker =
         find_matches(&database, &tournament, &by_worker("unknown"), &[]).await.unwrap();
     assert_eq!(unknown_worker, [0; 0]);
-    let id = |number| MatchId { edition, number: MatchNumber(number) };
-    let both =
-        find_matches(&database, &tournament, &by_time, &[id(0), id(in_time[0])]).await.unwrap();
+    let named = [MatchNumber(0), MatchNumber(in_time[0])];
+    let both = find_matches(&database, &tournament, &by_time, &named).await.unwrap();
     assert_eq!(both, [in_time[0]], "a match must pass all filters");
-    let by_id =
-        find_matches(&database, &tournament, &MatchFilter::default(), &[id(5), id(4), id(5)]).await;
-    assert_eq!(by_id.unwrap(), [4, 5]);
+    let named = [5, 4, 5].map(MatchNumber);
+    let by_number = find_matches(&database, &tournament, &MatchFilter::default(), &named).await;
+    assert_eq!(by_number.unwrap(), [4, 5]);
     let error =
         find_matches(&database, &tournament, &MatchFilter::default(), &[]).await.unwrap_err();
     assert!(matches!(error, InvalidationError::NoCondition));
+    let named = [MatchNumber(99)];
     let error =
-        find_matches(&database, &tournament, &MatchFilter::default(), &[id(99)]).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("match {} was not played in this tournament", id(99)));
+        find_matches(&database, &tournament, &MatchFilter::default(), &named).await.unwrap_err();
+    let expected = format!("match {}/99 was not played in this tournament", tournament.id);
+    assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test]
@@ -263,20 +267,19 @@ async fn the_preview_is_the_leaderboard_without_void_matches() {
     let edition = open_edition(&database.queue(), &tournament).await;
     play_edition(&database, edition, 2, |_| ("w", 0)).await;
     run_maintenance(&database, || START).await;
-    let ids: Vec<_> =
-        (0..6).map(|number| MatchId { edition, number: MatchNumber(number) }).collect();
+    let numbers: Vec<_> = (0..6).map(MatchNumber).collect();
+    let scope = editions::scope(&database.pool, edition).await.unwrap();
     let games = Games::built_in();
-    let none_void =
-        match_invalidation::preview(&database.pool, &games, edition, &[]).await.unwrap();
+    let none_void = match_invalidation::preview(&database.pool, &games, scope, &[]).await.unwrap();
     assert_eq!((none_void.missing, none_void.places.len()), (0, 3));
     assert!(none_void.places.iter().all(|place| place.now == place.without));
     let all_void =
-        match_invalidation::preview(&database.pool, &games, edition, &ids).await.unwrap();
+        match_invalidation::preview(&database.pool, &games, scope, &numbers).await.unwrap();
     assert_eq!(all_void.missing, 6);
     assert!(all_void.places.iter().all(|place| place.without.1.iter().all(|sum| *sum == 0)));
     // Each match has two points.
     let one_void =
-        match_invalidation::preview(&database.pool, &games, edition, &ids[..1]).await.unwrap();
+        match_invalidation::preview(&database.pool, &games, scope, &numbers[..1]).await.unwrap();
     let points = |places: &[match_invalidation::RankChange], without: bool| -> i128 {
         places
             .iter()
@@ -300,20 +303,18 @@ async fn matches_are_declared_void_once() {
     play_edition(&database, edition, 2, |_| ("cellar", 0)).await;
     let token = organiser(&database).await;
     let filter = MatchFilter { worker: Some("cellar".to_owned()), ..MatchFilter::default() };
-    let ids: Vec<_> =
-        (0..2).map(|number| MatchId { edition, number: MatchNumber(number) }).collect();
+    let numbers = [0, 1].map(MatchNumber);
+    let id = tournament.id;
     let mut db = database.pool.begin().await.unwrap();
     let first_count =
-        match_invalidation::apply(&mut db, tournament.id, &ids, token, "its clock", START)
-            .await
-            .unwrap();
+        match_invalidation::apply(&mut db, id, &numbers, token, "its clock", START).await.unwrap();
     let second_count =
-        invalidated_matches::add(&mut *db, &ids, token, "its clock", START).await.unwrap();
+        invalidated_matches::add(&mut *db, id, &numbers, token, "its clock", START).await.unwrap();
     db.commit().await.unwrap();
     assert_eq!((first_count, second_count), (2, 0));
     assert_eq!(find_matches(&database, &tournament, &filter, &[]).await.unwrap().len(), 4);
     assert_eq!(
-        find_matches(&database, &tournament, &MatchFilter::default(), &ids).await.unwrap(),
+        find_matches(&database, &tournament, &MatchFilter::default(), &numbers).await.unwrap(),
         [0; 0]
     );
     let triggers = "SELECT count(*) FROM edition_triggers";

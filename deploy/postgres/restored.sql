@@ -6,9 +6,15 @@
 -- two: workers abandon their matches of the old id and set aside its reports.
 UPDATE installation SET id = gen_random_uuid();
 
--- Lots that were leased at the time of the backup are never reported.
-UPDATE lots SET deadline = NULL, state = CASE
-    WHEN edition IN (SELECT id FROM editions WHERE state = 'running') THEN 'pending'::lot_state
-    ELSE 'cancelled'::lot_state
-END
+-- Lots that were leased at the time of the backup are never reported. They are played again if the
+-- newest edition needs any of their matches.
+UPDATE lots AS l SET deadline = NULL, state = CASE WHEN EXISTS (
+    SELECT FROM matches m
+    WHERE m.tournament = l.tournament AND m.number >= l.number AND m.number < l.number + l.count
+      AND NOT EXISTS (
+          SELECT FROM absences a
+          WHERE a.tournament = m.tournament AND a.number = m.number AND a.until IS NULL)
+) AND EXISTS (
+    SELECT FROM editions e WHERE e.tournament = l.tournament AND e.state = 'running'
+) THEN 'pending'::lot_state ELSE 'cancelled'::lot_state END
 WHERE state = 'leased';

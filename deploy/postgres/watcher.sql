@@ -3,8 +3,8 @@
 --
 --   psql "$ARBITER_DATABASE_URL" -v password=… -f deploy/postgres/watcher.sql
 CREATE ROLE arbiter_watcher LOGIN PASSWORD :'password' CONNECTION LIMIT 4;
-GRANT SELECT (state, edition) ON lots TO arbiter_watcher;
-GRANT SELECT (id, state) ON editions TO arbiter_watcher;
+GRANT SELECT (state, tournament) ON lots TO arbiter_watcher;
+GRANT SELECT (tournament, state) ON editions TO arbiter_watcher;
 GRANT SELECT (version, state) ON trials TO arbiter_watcher;
 GRANT SELECT (id, bot) ON versions TO arbiter_watcher;
 GRANT SELECT (id, tournament, withdrawn_at) ON bots TO arbiter_watcher;

@@ -39,7 +39,7 @@ impl SeatAssignment {
 /// [`MatchAssignment::complete`] adds the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatchAssignment<P = Map<String, Value>> {
-    /// Its number in its edition.
+    /// Its number in its tournament.
     pub number: MatchNumber,
     /// Its seed.
     pub seed: Seed,

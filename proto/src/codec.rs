@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn normal_messages_are_accepted() {
         assert!(!grows_too_much(&report((0..4096).map(result).collect())));
-        let leases = vec![Lease { edition: 1, lot: 1, attempt: 1 }; 4096];
+        let leases = vec![Lease { tournament: 1, lot: 1, attempt: 1 }; 4096];
         assert!(!grows_too_much(&message(Payload::RenewLeases(RenewLeases { leases }))));
         let large = MatchResult { record: vec![0; 4 << 20], ..result(0) };
         assert!(!grows_too_much(&report(vec![large; 4])));

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use arbiter_games::{Forfeit, Seed};
 use thiserror::Error;
 
-use crate::ids::{Attempt, EditionId, Lease, LotId, LotNumber};
+use crate::ids::{Attempt, Lease, LotId, LotNumber, TournamentId};
 use crate::v1;
 
 /// Why a message is invalid, for the author of the program that sent it.
@@ -73,7 +73,7 @@ pub fn seed(field: &'static str, bytes: &[u8]) -> Result<Seed, InvalidField> {
 
 impl From<Lease> for v1::Lease {
     fn from(Lease { lot, attempt }: Lease) -> Self {
-        Self { edition: lot.edition.0, lot: lot.number.0, attempt: attempt.0 }
+        Self { tournament: lot.tournament.0, lot: lot.number.0, attempt: attempt.0 }
     }
 }
 
@@ -81,11 +81,11 @@ impl TryFrom<v1::Lease> for Lease {
     type Error = InvalidField;
 
     fn try_from(message: v1::Lease) -> Result<Self, InvalidField> {
-        let v1::Lease { edition, lot, attempt } = message;
+        let v1::Lease { tournament, lot, attempt } = message;
         let number = Some(attempt).filter(|number| *number > 0);
         let range = || InvalidField::Range { field: "attempt", value: attempt.into() };
         Ok(Self {
-            lot: LotId { edition: EditionId(edition), number: LotNumber(lot) },
+            lot: LotId { tournament: TournamentId(tournament), number: LotNumber(lot) },
             attempt: Attempt(number.ok_or_else(range)?),
         })
     }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn leases_round_trip_and_attempts_count_from_one() {
-        let lot = LotId { edition: EditionId(3), number: LotNumber(-8) };
+        let lot = LotId { tournament: TournamentId(-3), number: LotNumber(8) };
         let lease = Lease { lot, attempt: Attempt(2) };
         assert_eq!(Lease::try_from(v1::Lease::from(lease)), Ok(lease));
         for attempt in [0, -1, i32::MIN] {

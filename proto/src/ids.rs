@@ -60,12 +60,12 @@ id! {
     EditionId(i32)
 }
 id! {
-    /// A match's number in its edition, counted from 0 in the order of the schedule.
+    /// A match's number in its tournament, counted from 0 in the order in which editions added
+    /// them.
     MatchNumber(i64)
 }
 id! {
-    /// A lot's number in its edition, from 0 as planned; the lot that retries only match `m` has
-    /// `-1 - m`.
+    /// A lot's number in its tournament: the number of its first match.
     LotNumber(i64)
 }
 id! {
@@ -82,56 +82,80 @@ id! {
     TokenId(i32)
 }
 
-/// A lot of an edition.
+impl From<LotNumber> for MatchNumber {
+    /// The first match of a lot.
+    fn from(lot: LotNumber) -> Self {
+        Self(lot.0)
+    }
+}
+
+/// A lot of a tournament.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct LotId {
-    /// The edition it belongs to.
-    pub edition: EditionId,
+    /// The tournament it belongs to.
+    pub tournament: TournamentId,
     /// Its number there.
     pub number: LotNumber,
 }
 
 impl fmt::Display for LotId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.edition, self.number)
+        write!(f, "{}/{}", self.tournament, self.number)
     }
 }
 
-/// A match of an edition; as text `EDITION/NUMBER`.
+/// A match of a tournament, by the tournament's identity. People use its [`MatchName`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct MatchId {
-    /// The edition it belongs to.
-    pub edition: EditionId,
+    /// The tournament it belongs to.
+    pub tournament: TournamentId,
     /// Its number there.
     pub number: MatchNumber,
 }
 
 impl fmt::Display for MatchId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.edition, self.number)
+        write!(f, "{}/{}", self.tournament, self.number)
+    }
+}
+
+/// The name of a match; as text `TOURNAMENT/NUMBER`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MatchName {
+    /// The name of its tournament.
+    pub tournament: String,
+    /// Its number there.
+    pub number: MatchNumber,
+}
+
+impl fmt::Display for MatchName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.tournament, self.number)
     }
 }
 
 /// A text that is not the name of a match.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is not the name of a match: write EDITION/NUMBER, such as 3/1207")]
-pub struct MatchIdError(pub String);
+#[error("`{0}` is not the name of a match: write TOURNAMENT/NUMBER, such as spring/1207")]
+pub struct MatchNameError(pub String);
 
-impl FromStr for MatchId {
-    type Err = MatchIdError;
+impl FromStr for MatchName {
+    type Err = MatchNameError;
 
-    fn from_str(text: &str) -> Result<Self, MatchIdError> {
+    fn from_str(text: &str) -> Result<Self, MatchNameError> {
         let parse = || {
-            let (edition, number) = text.split_once('/')?;
-            Some(Self { edition: edition.parse().ok()?, number: number.parse().ok()? })
+            let (tournament, number) = text.split_once('/')?;
+            let number = number.parse().ok()?;
+            let tournament = Some(tournament).filter(|name| !name.is_empty())?.to_owned();
+            Some(Self { tournament, number })
         };
-        parse().ok_or_else(|| MatchIdError(text.to_owned()))
+        parse().ok_or_else(|| MatchNameError(text.to_owned()))
     }
 }
 
-/// A lease of a lot, of a trial (`edition` is [`EditionId::TRIALS`]), or of a shadow match
+/// A lease of a lot, of a trial (`tournament` is [`TournamentId::TRIALS`]), or of a shadow match
 /// ([`Lease::shadow`]). It is valid until the lot is reported, returned or failed, or the lease
 /// expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -144,8 +168,8 @@ pub struct Lease {
     pub attempt: Attempt,
 }
 
-impl EditionId {
-    /// The edition in a lease of a trial. No real edition has this number.
+impl TournamentId {
+    /// The tournament in a lease of a trial. No real tournament has this number.
     pub const TRIALS: Self = Self(0);
 }
 
@@ -153,26 +177,27 @@ impl Lease {
     /// The lease of a trial.
     pub fn of_trial(version: VersionId, attempt: Attempt) -> Self {
         let number = LotNumber(version.0.into());
-        Self { lot: LotId { edition: EditionId::TRIALS, number }, attempt }
+        Self { lot: LotId { tournament: TournamentId::TRIALS, number }, attempt }
     }
 
-    /// The lease of a shadow match, which is a match that another worker plays again. Its edition
-    /// is the negated number.
+    /// The lease of a shadow match, which is a match that another worker plays again. Its
+    /// tournament is the negated number.
     pub fn of_shadow(id: MatchId, attempt: Attempt) -> Self {
-        let edition = EditionId(-id.edition.0);
-        Self { lot: LotId { edition, number: LotNumber(id.number.0) }, attempt }
+        let tournament = TournamentId(-id.tournament.0);
+        Self { lot: LotId { tournament, number: LotNumber(id.number.0) }, attempt }
     }
 
     /// The shadow match of this lease; `None` for a lot or a trial.
     pub fn shadow(&self) -> Option<MatchId> {
-        let edition = self.lot.edition.0.checked_neg().filter(|edition| *edition > 0)?;
-        Some(MatchId { edition: EditionId(edition), number: MatchNumber(self.lot.number.0) })
+        let tournament = self.lot.tournament.0.checked_neg().filter(|id| *id > 0)?;
+        let tournament = TournamentId(tournament);
+        Some(MatchId { tournament, number: self.lot.number.into() })
     }
 
     /// The version whose trial this lease is for; `None` for a lot.
     pub fn version(&self) -> Option<VersionId> {
         let number = i32::try_from(self.lot.number.0).ok().map(VersionId);
-        number.filter(|_| self.lot.edition == EditionId::TRIALS)
+        number.filter(|_| self.lot.tournament == TournamentId::TRIALS)
     }
 }
 
@@ -190,21 +215,21 @@ mod tests {
     fn leases_of_trials_lots_and_shadows_differ() {
         let trial = Lease::of_trial(VersionId(7), Attempt(2));
         assert_eq!((trial.version(), trial.to_string()), (Some(VersionId(7)), "0/7#2".to_owned()));
-        let lot = LotId { edition: EditionId(1), number: LotNumber(7) };
+        let lot = LotId { tournament: TournamentId(1), number: LotNumber(7) };
         assert_eq!(Lease { lot, attempt: Attempt(2) }.version(), None);
-        let id = MatchId { edition: EditionId(3), number: MatchNumber(0) };
+        let id = MatchId { tournament: TournamentId(3), number: MatchNumber(0) };
         let shadow = Lease::of_shadow(id, Attempt(1));
         assert_eq!((shadow.shadow(), shadow.version()), (Some(id), None));
         assert_eq!((trial.shadow(), Lease { lot, attempt: Attempt(2) }.shadow()), (None, None));
     }
 
     #[test]
-    fn match_ids_round_trip() {
-        let id = MatchId { edition: EditionId(3), number: MatchNumber(1207) };
-        assert_eq!(id.to_string(), "3/1207");
-        assert_eq!("3/1207".parse(), Ok(id));
-        for text in ["", "3", "3/", "/7", "a/7", "3/7/1"] {
-            assert_eq!(text.parse::<MatchId>(), Err(MatchIdError(text.to_owned())));
+    fn match_names_round_trip() {
+        let name = MatchName { tournament: "spring".to_owned(), number: MatchNumber(1207) };
+        assert_eq!(name.to_string(), "spring/1207");
+        assert_eq!("spring/1207".parse(), Ok(name));
+        for text in ["", "3", "spring/", "/7", "spring/a", "spring/7/1"] {
+            assert_eq!(text.parse::<MatchName>(), Err(MatchNameError(text.to_owned())));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The number of a version in its edition, from 0. Schedules number their bots in the same way.
+/// A bot with its program, by a number that is the same in all editions of a tournament.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entrant(pub i32);
 

@@ -65,6 +65,18 @@ impl Tally {
         self.bad_answers += other.bad_answers;
     }
 
+    /// Subtracts the sums of some of its matches.
+    pub fn subtract(&mut self, other: &Self) {
+        self.matches -= other.matches;
+        let negated: Vec<_> = other.score.iter().map(|part| part.saturating_neg()).collect();
+        add_parts(&mut self.score, &negated);
+        self.squares = self.squares.saturating_sub(other.squares);
+        for (count, removed) in self.forfeits.iter_mut().zip(other.forfeits) {
+            *count -= removed;
+        }
+        self.bad_answers -= other.bad_answers;
+    }
+
     /// The mean of the first component over the matches.
     pub fn mean(&self) -> Option<Mean> {
         Mean::of(self.matches, self.score.first().copied().unwrap_or(0), self.squares)
@@ -167,10 +179,10 @@ fn compare_parts(a: &[i128], b: &[i128]) -> Ordering {
     differences.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Ranks contestants by the rules of `game`, the best first. Tied contestants are ordered by their
-/// numbers.
+/// Ranks contestants by the rules of `game`, the best first. Tied contestants keep their
+/// order.
 pub fn rank(game: &Game, mut contestants: Vec<Contestant>) -> Vec<RankedContestant> {
-    contestants.sort_by(|a, b| compare(game, a, b).then(a.entrant.cmp(&b.entrant)));
+    contestants.sort_by(|a, b| compare(game, a, b));
     let is_tied = |a: usize, b: usize| {
         let pair = contestants.get(a).zip(contestants.get(b));
         pair.is_some_and(|(a, b)| compare(game, a, b).is_eq())

@@ -168,7 +168,7 @@ def disturb(wanted, folder, contests, may_mount, boards, pace):
         course.say(f"waited {took:.1f} s for the remaining matches")
         wrong = course.failures + checks.check_all(course, boards)
         counted = parts.postgres.ask(checks.FAULTS)
-        results = parts.postgres.one("SELECT count(*) FROM results WHERE source_edition IS NULL")
+        results = parts.postgres.one("SELECT count(*) FROM results")
         editions = parts.postgres.one("SELECT count(*) FROM editions")
         wrong += parts.stop()
         wrong += checks.check_left(parts)

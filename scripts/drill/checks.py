@@ -8,43 +8,55 @@ import statistics
 NEWEST = """(SELECT DISTINCT ON (tournament) * FROM editions
     ORDER BY tournament, number DESC) AS e JOIN tournaments t ON t.id = e.tournament"""
 
+
+def belongs(row):
+    """The condition that the match of a row belongs to the edition `e`."""
+    return f"""{row}.tournament = e.tournament AND {row}.number < e.end_match
+        AND NOT EXISTS (SELECT FROM absences a
+            WHERE a.tournament = {row}.tournament AND a.number = {row}.number
+            AND a.since <= e.number AND (a.until IS NULL OR a.until > e.number))"""
+
+
 # Descriptions of errors, and statements that list them; they must list nothing.
 EXACT = [
     (
-        "matches without a result (lost), or results without a match",
-        f"""SELECT t.name, count(*) FILTER (WHERE r.number IS NULL),
-            count(*) FILTER (WHERE m.number IS NULL)
-        FROM (SELECT m.edition, m.number FROM matches m) AS m
-        FULL JOIN results r ON r.edition = m.edition AND r.number = m.number
-        JOIN {NEWEST} ON e.id = coalesce(m.edition, r.edition)
-        WHERE m.number IS NULL OR r.number IS NULL GROUP BY t.name""",
+        "matches without a result (lost)",
+        f"""SELECT t.name, count(*) FROM {NEWEST} JOIN matches m ON {belongs("m")}
+        LEFT JOIN results r ON r.tournament = m.tournament AND r.number = m.number
+        WHERE r.number IS NULL GROUP BY t.name""",
+    ),
+    (
+        "results without a match",
+        """SELECT r.tournament, count(*) FROM results r
+        LEFT JOIN matches m ON m.tournament = r.tournament AND m.number = r.number
+        WHERE m.number IS NULL GROUP BY r.tournament""",
     ),
     (
         "matches that are not in exactly one counted lot (double or lost)",
-        f"""SELECT t.name, count(*) FROM (
-            SELECT m.edition FROM matches m LEFT JOIN lots l ON l.edition = m.edition
-                AND l.state = 'counted' AND m.number >= l.first_match AND m.number < l.first_match + l.count
-            GROUP BY m.edition, m.number HAVING count(l.number) <> 1) AS odd
-        JOIN {NEWEST} ON e.id = odd.edition GROUP BY t.name""",
+        f"""SELECT name, count(*) FROM (
+            SELECT t.name FROM {NEWEST} JOIN matches m ON {belongs("m")}
+            LEFT JOIN lots l ON l.tournament = m.tournament AND l.state = 'counted'
+                AND m.number >= l.number AND m.number < l.number + l.count
+            GROUP BY t.name, m.number HAVING count(l.number) <> 1) AS odd
+        GROUP BY name""",
     ),
     (
         "editions that do not count each match once: planned, counted",
         f"""SELECT t.name, e.matches, p.counted FROM {NEWEST}
         LEFT JOIN progress p ON p.edition = e.id WHERE p.counted IS DISTINCT FROM e.matches
-        OR e.matches <> (SELECT count(*) FROM matches m WHERE m.edition = e.id)""",
+        OR e.matches <> (SELECT count(*) FROM matches m WHERE {belongs("m")})""",
     ),
     (
         "bots whose standings do not count exactly their matches",
         f"""SELECT t.name, count(*) FROM entrants n JOIN {NEWEST} ON e.id = n.edition
         LEFT JOIN standings s ON s.edition = n.edition AND s.entrant = n.entrant
         WHERE s.matches IS DISTINCT FROM (SELECT nullif(count(*), 0) FROM matches m
-            WHERE m.edition = n.edition AND n.entrant = ANY (m.seats)) GROUP BY t.name""",
+            WHERE {belongs("m")} AND n.entrant = ANY (m.seats)) GROUP BY t.name""",
     ),
     (
         "results without a record",
-        f"""SELECT t.name, count(*) FROM results r JOIN {NEWEST} ON e.id = r.edition
-        LEFT JOIN records c ON c.edition = coalesce(r.source_edition, r.edition)
-            AND c.number = coalesce(r.source_number, r.number)
+        f"""SELECT t.name, count(*) FROM {NEWEST} JOIN results r ON {belongs("r")}
+        LEFT JOIN records c ON c.tournament = r.tournament AND c.number = r.number
         WHERE c.number IS NULL GROUP BY t.name""",
     ),
 ]
@@ -53,10 +65,11 @@ EXACT = [
 UNDESERVED = [
     (
         "lots that were set aside",
-        """SELECT t.name, l.edition, l.number, (SELECT f.reason FROM faults f
-            WHERE f.edition = l.edition AND f.lot = l.number ORDER BY f.attempt DESC LIMIT 1)
-        FROM lots l JOIN editions e ON e.id = l.edition JOIN tournaments t ON t.id = e.tournament
-        WHERE l.state = 'aside' ORDER BY 1, 2, 3 LIMIT 10""",
+        """SELECT t.name, l.number, (SELECT f.reason FROM faults f
+            WHERE f.tournament = l.tournament AND f.lot = l.number
+            ORDER BY f.attempt DESC LIMIT 1)
+        FROM lots l JOIN tournaments t ON t.id = l.tournament
+        WHERE l.state = 'aside' ORDER BY 1, 2 LIMIT 10""",
     ),
     (
         "trials that failed or were set aside",
@@ -112,8 +125,8 @@ def stuck_lots(postgres, name):
     """The states of lots that are not counted."""
     rows = postgres.ask(f"""
         SELECT l.state, count(*), max(l.not_before) - now() FROM lots l
-        JOIN {NEWEST} ON e.id = l.edition AND t.name = '{name}'
-        WHERE l.state NOT IN ('counted', 'split', 'cancelled') GROUP BY 1 ORDER BY 1""")
+        JOIN tournaments t ON t.id = l.tournament AND t.name = '{name}'
+        WHERE l.state NOT IN ('counted', 'cancelled') GROUP BY 1 ORDER BY 1""")
     told = [f"{count} {what}" + (f" for {rest} more" if rest else "") for what, count, rest in rows]
     return "; lots: " + ", ".join(told) if told else ""
 
@@ -196,5 +209,4 @@ def table(events, faults):
 
 
 FAULTS = """SELECT t.name, f.kind, count(*), min(left(f.reason, 60)) FROM faults f
-    JOIN editions e ON e.id = f.edition JOIN tournaments t ON t.id = e.tournament
-    GROUP BY 1, 2 ORDER BY 1, 2"""
+    JOIN tournaments t ON t.id = f.tournament GROUP BY 1, 2 ORDER BY 1, 2"""

@@ -36,14 +36,16 @@ class Sample:
 class Sampler:
     """Polls the database directly, not through the programs."""
 
+    # The queue holds the matches of the newest edition that are not played.
     STATEMENT = f"""
-        WITH played AS (
-            SELECT edition, sum(count) FILTER (WHERE NOT reused) AS new, sum(count) AS done
-            FROM lots WHERE state IN ('reported', 'counted') GROUP BY edition)
-        SELECT t.name, coalesce(d.done, 0), coalesce(c.counted, 0), e.matches, e.state,
-            (SELECT coalesce(sum(new), 0) FROM played), (SELECT count(*) FROM faults),
-            (SELECT count(*) FROM lots WHERE state = 'aside')
-        FROM {checks.NEWEST} LEFT JOIN played d ON d.edition = e.id
+        WITH queue AS (
+            SELECT tournament, sum(count) AS rest FROM lots
+            WHERE state NOT IN ('reported', 'counted', 'cancelled') GROUP BY tournament)
+        SELECT t.name, greatest(e.matches - coalesce(q.rest, 0), 0), coalesce(c.counted, 0),
+            e.matches, e.state,
+            (SELECT coalesce(sum(count), 0) FROM lots WHERE state IN ('reported', 'counted')),
+            (SELECT count(*) FROM faults), (SELECT count(*) FROM lots WHERE state = 'aside')
+        FROM {checks.NEWEST} LEFT JOIN queue q ON q.tournament = e.tournament
         LEFT JOIN progress c ON c.edition = e.id"""
 
     def __init__(self, postgres):

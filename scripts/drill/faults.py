@@ -485,24 +485,21 @@ def poison_length(d, r):
     return None if d.poison_stays else seconds(d, r, 8, 40)
 
 
-OF_VICTIM = (
-    "NEW.edition IN (SELECT e.id FROM editions e JOIN tournaments t ON t.id = e.tournament"
-    " WHERE t.name = '{victim}')"
-)
+VICTIM = "(SELECT id FROM tournaments WHERE name = '{victim}')"
 
 
 @kind("poison")
 def poison_counting(d, r):
     """Counting results of one tournament fails."""
-    poison = trigger(d, r, "standings", "INSERT OR UPDATE", OF_VICTIM)
+    condition = f"NEW.edition IN (SELECT id FROM editions WHERE tournament = {VICTIM})"
+    poison = trigger(d, r, "standings", "INSERT OR UPDATE", condition)
     yield from poisoned(d, *poison, poison_length(d, r))
 
 
 @kind("poison")
 def poison_planning(d, r):
     """Opening an edition of one tournament fails while one is due."""
-    condition = "NEW.tournament = (SELECT id FROM tournaments WHERE name = '{victim}')"
-    poison = trigger(d, r, "editions", "INSERT", condition)
+    poison = trigger(d, r, "editions", "INSERT", f"NEW.tournament = {VICTIM}")
     d.submit_later(poison[0])
     yield from poisoned(d, *poison, poison_length(d, r))
 
@@ -510,7 +507,8 @@ def poison_planning(d, r):
 @kind("poison")
 def poison_leasing(d, r):
     """Leasing lots of one tournament fails."""
-    poison = trigger(d, r, "lots", "UPDATE", "NEW.state = 'leased' AND " + OF_VICTIM)
+    condition = f"NEW.state = 'leased' AND NEW.tournament = {VICTIM}"
+    poison = trigger(d, r, "lots", "UPDATE", condition)
     yield from poisoned(d, *poison, poison_length(d, r))
 
 
@@ -518,27 +516,29 @@ def poison_leasing(d, r):
 def poison_match(d, r):
     """A planned match has bots that do not exist, as after a damaged page."""
     found = d.parts.postgres.ask("""
-        SELECT m.edition, m.number, m.seats::text, t.name FROM lots l
-        JOIN matches m ON m.edition = l.edition AND m.number = l.first_match
-        JOIN editions e ON e.id = l.edition JOIN tournaments t ON t.id = e.tournament
-        WHERE l.state = 'pending' AND e.state = 'running' ORDER BY random() LIMIT 1""")
+        SELECT t.id, m.number, m.seats::text, t.name FROM lots l
+        JOIN matches m ON m.tournament = l.tournament AND m.number = l.number
+        JOIN tournaments t ON t.id = l.tournament
+        JOIN editions e ON e.tournament = t.id AND e.state = 'running'
+        WHERE l.state = 'pending' ORDER BY random() LIMIT 1""")
     if not found:
         return
-    edition, number, seats, victim = found[0]
-    d.note(match=f"{edition}/{number}")
+    tournament, number, seats, victim = found[0]
+    d.note(match=f"{victim}/{number}")
     change = f"""SET session_replication_role = replica;
-        UPDATE matches SET seats = '%s' WHERE edition = {edition} AND number = {number}"""
+        UPDATE matches SET seats = '%s' WHERE tournament = {tournament} AND number = {number}"""
     strangers = ",".join(str(9000 + seat) for seat in range(seats.count(",") + 1))
     poison = (victim, change % f"{{{strangers}}}", change % seats)
     yield from poisoned(d, *poison, poison_length(d, r))
     # A match that could not be leased may be set aside. Then the organiser must act.
-    aside = f"SELECT edition, first_match FROM lots WHERE state = 'aside' AND edition = {edition}"
-    for row in d.parts.postgres.ask(f"{aside} AND {number} BETWEEN first_match AND first_match + count - 1"):
+    aside = f"""SELECT number FROM lots WHERE state = 'aside' AND tournament = {tournament}
+        AND {number} BETWEEN number AND number + count - 1"""
+    for (lot,) in d.parts.postgres.ask(aside):
         d.note(retried=True)
-        d.parts.run("tournament", "retry", "/".join(row))
+        d.parts.run("tournament", "retry", f"{victim}/{lot}")
 
 
-# Submissions are no fault, but they make lots check for reuse and reuse results
+# Submissions are no fault, but the next edition cancels lots, adds others and keeps results
 
 
 @kind("submission", small=True)

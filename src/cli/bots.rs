@@ -134,7 +134,7 @@ fn bot_json(bot: &Bot) -> Value {
   arbiter log finals mybot --trial
   arbiter log finals mybot --trial --version 3 --json
   arbiter log finals mybot --forfeits --json
-  arbiter match 3/1207 --record -")]
+  arbiter match finals/1207 --record -")]
 pub(super) struct Log {
     /// The tournament.
     #[arg(value_name = "T")]

@@ -217,7 +217,8 @@ impl TournamentProgress<'_> {
             }
         }
         let is_active = edition.lots.iter().any(|lots| {
-            matches!(lots.state.as_str(), "blocked" | "pending" | "leased" | "reported" | "delayed")
+            let state = lots.state.as_str();
+            ["blocked", "checking", "pending", "leased", "reported", "delayed"].contains(&state)
         });
         let aside = edition.lots.iter().find(|lots| lots.state == "aside" && lots.matches > 0);
         match aside {

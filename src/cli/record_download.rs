@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use arbiter_proto::ids::MatchId;
+use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{GetRecordRequest, RecordPiece};
 use arbiter_replay::{MAX_RECORD, MAX_WINDOW_LOG};
 use tonic::{Code, Status, Streaming};
@@ -19,18 +19,18 @@ const MODE: u32 = 0o666;
 
 /// A record that is being downloaded.
 pub(super) struct RecordDownload {
-    id: MatchId,
+    name: MatchName,
     pieces: Streaming<RecordPiece>,
 }
 
 /// Starts the download of a match's record. The inner error says that there is no record.
 pub(super) async fn open(
     server: &Server,
-    id: MatchId,
+    name: &MatchName,
 ) -> Result<Result<RecordDownload, Status>, Failure> {
-    let request = GetRecordRequest { r#match: id.to_string() };
+    let request = GetRecordRequest { r#match: name.to_string() };
     match server.tournaments().get_record(request).await {
-        Ok(pieces) => Ok(Ok(RecordDownload { id, pieces: pieces.into_inner() })),
+        Ok(pieces) => Ok(Ok(RecordDownload { name: name.clone(), pieces: pieces.into_inner() })),
         Err(status) if status.code() == Code::NotFound => Ok(Err(status)),
         Err(status) => Err(status.into()),
     }
@@ -60,7 +60,7 @@ impl RecordDownload {
     pub(super) async fn copy(mut self, out: impl Write) -> Result<(), Failure> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-            _ => Failure::Negative(format!("the record of {}: {error}", self.id)),
+            _ => Failure::Negative(format!("the record of {}: {error}", self.name)),
         };
         let mut decoder =
             Decoder::new(BoundedWriter { out, remaining: MAX_RECORD }).map_err(failed)?;

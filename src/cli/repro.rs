@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arbiter_games::{ClockKind, ClockRules, Games, MAX_SEATS, Seat};
-use arbiter_proto::ids::MatchId;
-use arbiter_proto::v1::{GetMatchRequest, GetTournamentRequest};
+use arbiter_proto::ids::MatchName;
+use arbiter_proto::v1::GetTournamentRequest;
 use arbiter_replay::Header;
 use arbiter_replay::MAX_LINE;
 use arbiter_worker::bot::Bot;
@@ -35,14 +35,14 @@ use crate::output::{Output, millis, printable};
     missing.
 
 Examples:
-  arbiter repro 3/1207 --seat 2 --bot mybot/
-  arbiter repro 3/1207 --seat 2 --bot mybot/ --all --stderr
+  arbiter repro finals/1207 --seat 2 --bot mybot/
+  arbiter repro finals/1207 --seat 2 --bot mybot/ --all --stderr
   arbiter repro --record match.jsonl --seat 1 --bot mybot/ --json"
 )]
 pub(super) struct Repro {
-    /// The match as EDITION/NUMBER, as shown by logs and exports.
+    /// The match as TOURNAMENT/NUMBER, as shown by logs and web pages.
     #[arg(value_name = "MATCH", required_unless_present = "record", conflicts_with = "record")]
-    id: Option<MatchId>,
+    name: Option<MatchName>,
     /// The seat to replay, from 1.
     #[arg(long, value_name = "K")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_SEATS)))]
@@ -109,23 +109,23 @@ impl Repro {
                 JailConfig::default(),
             ));
         }
-        let id = self.id.expect("clap asks for one of the two");
+        let name = self.name.as_ref().expect("clap asks for one of the two");
         let failed = |error| Failure::Negative(format!("cannot store the record: {error}"));
         let mut file = tempfile::tempfile().map_err(failed)?;
         let jail = self.client.run(async |server| {
-            let record = record_download::open(&server, id).await??;
+            let record = record_download::open(&server, name).await??;
             unless_interrupted(record.copy(&file)).await?;
-            fetch_jail_config(&server, id).await
+            fetch_jail_config(&server, &name.tournament).await
         })?;
         file.rewind().map_err(failed)?;
         Ok((BufReader::new(file), jail))
     }
 }
 
-/// Fetches the limits of a match's tournament.
-async fn fetch_jail_config(server: &Server, id: MatchId) -> Result<JailConfig, Failure> {
-    let tournament = server.send(GetMatchRequest { r#match: id.to_string() }).await?.tournament;
-    let tournament = server.send(GetTournamentRequest { tournament }).await?;
+/// Fetches the limits of a tournament's matches.
+async fn fetch_jail_config(server: &Server, tournament: &str) -> Result<JailConfig, Failure> {
+    let request = GetTournamentRequest { tournament: tournament.to_owned() };
+    let tournament = server.send(request).await?;
     let mut settings = settings(&tournament);
     let mut setting = |key: &str| settings.remove(key).unwrap_or_default();
     let settings_error = |error: serde_json::Error| {

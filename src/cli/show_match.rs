@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, Read as _, Seek as _};
 use std::path::Path;
 
-use arbiter_proto::ids::MatchId;
+use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use arbiter_replay::MAX_LINE;
 use clap::Args;
@@ -18,13 +18,14 @@ use crate::output::{Columns, Output, eprint_line, hex, merge, non_empty, print};
 /// Show a match: seats, scores, worker and faults; download its record.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  arbiter match 3/1207
-  arbiter match 3/1207 --record match.jsonl && arbiter verify match.jsonl
-  arbiter match 3/1207 --record - | head
-  arbiter match 3/1207 --stderr")]
+  arbiter match finals/1207
+  arbiter match finals/1207 --record match.jsonl && arbiter verify match.jsonl
+  arbiter match finals/1207 --record - | head
+  arbiter match finals/1207 --stderr")]
 pub(super) struct ShowMatch {
-    /// The match as EDITION/NUMBER, as shown by logs and exports.
-    id: MatchId,
+    /// The match as TOURNAMENT/NUMBER, as shown by logs and web pages.
+    #[arg(value_name = "ID")]
+    name: MatchName,
     /// Also write its record to this file; `-` prints only the record.
     #[arg(long, value_name = "FILE")]
     record: Option<String>,
@@ -38,19 +39,19 @@ pub(super) struct ShowMatch {
 
 impl ShowMatch {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let id = self.id;
+        let name = &self.name;
         if self.stderr {
             return self.print_stderr();
         }
         match self.record.as_deref() {
             Some("-") => self.response.client.run(async |server| {
-                record_download::open(&server, id).await??.copy(io::stdout().lock()).await
+                record_download::open(&server, name).await??.copy(io::stdout().lock()).await
             }),
             Some(path) => {
                 let path = Path::new(path);
                 let status = self.response.client.run(async |server| {
-                    let status = server.send(request(id)).await?;
-                    let record = record_download::open(&server, id).await??;
+                    let status = server.send(request(name)).await?;
+                    let record = record_download::open(&server, name).await??;
                     unless_interrupted(record.save(path)).await?;
                     Ok(status)
                 })?;
@@ -58,7 +59,7 @@ impl ShowMatch {
                 eprint_line(&format!("the record is in {}", path.display()));
                 Ok(())
             }
-            None => self.show(&self.response.client.send(request(id))?),
+            None => self.show(&self.response.client.send(request(name))?),
         }
     }
 
@@ -66,9 +67,9 @@ impl ShowMatch {
     fn print_stderr(&self) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::Negative(format!("the record: {error}"));
         let mut file = tempfile::tempfile().map_err(failed)?;
-        let id = self.id;
+        let name = &self.name;
         self.response.client.run(async |server| {
-            let record = record_download::open(&server, id).await??;
+            let record = record_download::open(&server, name).await??;
             unless_interrupted(record.copy(&file)).await
         })?;
         file.rewind().map_err(failed)?;
@@ -99,8 +100,8 @@ impl ShowMatch {
     }
 }
 
-fn request(id: MatchId) -> GetMatchRequest {
-    GetMatchRequest { r#match: id.to_string() }
+fn request(name: &MatchName) -> GetMatchRequest {
+    GetMatchRequest { r#match: name.to_string() }
 }
 
 /// The transcript hash in hex, if the match was played.
@@ -136,7 +137,6 @@ fn status_json(status: &MatchStatus) -> Value {
     });
     let details = json!({
         "wall_ms": is_played.then_some(status.wall_ms),
-        "reused_from": non_empty(&status.reused_from),
         "worker": non_empty(&status.worker),
         "level": non_empty(&status.level),
         "failed_leases": status.failed_leases,
@@ -147,8 +147,8 @@ fn status_json(status: &MatchStatus) -> Value {
 }
 
 fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
-    let MatchStatus { r#match, tournament, state, worker, level, wall_ms, .. } = status;
-    out.line(&format!("match {match} of {tournament}: {state}"))?;
+    let MatchStatus { r#match, state, worker, level, wall_ms, .. } = status;
+    out.line(&format!("match {match}: {state}"))?;
     if !status.params.is_empty() {
         out.line(&format!("with {}", status.params))?;
     }
@@ -172,9 +172,6 @@ fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
     out.table(&table)?;
     if let Some(transcript) = transcript(status) {
         let seconds = f64::from(*wall_ms) / 1000.0;
-        if !status.reused_from.is_empty() {
-            out.line(&format!("reused from {}", status.reused_from))?;
-        }
         let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };
         out.line(&format!("played{by} at level {level} in {seconds:.3} s"))?;
         out.line(&format!("transcript {transcript}"))?;

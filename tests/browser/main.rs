@@ -87,8 +87,8 @@ fn a_leaderboard_is_updated_live() {
 fn logging_in_gives_access_until_logging_out() {
     let Some(chrome) = Chrome::start() else { return };
     let server = TestServer::played();
-    let replay = format!("/matches/{}/0", shown(&server.up.newest("gomoku-quick")["id"]));
-    server.visit(&chrome, &replay);
+    let replay = "/t/gomoku-quick/matches/0";
+    server.visit(&chrome, replay);
     assert!(!chrome.has("#replay"), "records are not public");
     chrome.click("header a[href='/login']");
     chrome.type_into("#token", "arb_wrong");
@@ -96,14 +96,14 @@ fn logging_in_gives_access_until_logging_out() {
     chrome.wait("the token is refused", "return !!document.querySelector('[role=alert]')");
     server.log_in(&chrome);
     assert_eq!(chrome.run("return document.cookie"), "", "scripts cannot read the cookie");
-    server.visit(&chrome, &replay);
+    server.visit(&chrome, replay);
     assert!(chrome.has("#replay"));
     chrome.click("header form button");
     chrome.wait(
         "the page shows the login link",
         "return !!document.querySelector('header a[href=\"/login\"]')",
     );
-    server.visit(&chrome, &replay);
+    server.visit(&chrome, replay);
     assert!(!chrome.has("#replay"));
 }
 
@@ -119,8 +119,7 @@ fn pages_work_without_scripts() {
     chrome.click("form.search button");
     chrome.wait("the search is done", "return location.search.includes('q=')");
     assert_eq!(chrome.rows("table.ranking").len(), 1);
-    let id = shown(&server.up.newest("bitwa-quick")["id"]);
-    server.visit(&chrome, &format!("/matches/{id}/0"));
+    server.visit(&chrome, "/t/bitwa-quick/matches/0");
     assert_eq!(
         chrome.run("return document.querySelector('[data-play]').offsetParent"),
         Value::Null

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use crate::chrome::{Chrome, keys};
-use crate::support::shown::shown;
 use crate::test_server::{GAMES, TestServer};
 
 /// The number of the current step.
@@ -135,8 +134,7 @@ fn replays_can_be_stepped_through_and_played() {
     let server = TestServer::played();
     server.log_in(&chrome);
     for game in GAMES {
-        let id = format!("{}/0", shown(&server.up.newest(&format!("{game}-quick"))["id"]));
-        let path = format!("/matches/{id}");
+        let path = format!("/t/{game}-quick/matches/0");
         server.visit(&chrome, &path);
         let last = chrome.run("return Number(document.getElementById('replay').dataset.total) - 1");
         let replay = Replay { chrome: &chrome, game, last: last.as_u64().unwrap() };
@@ -145,6 +143,6 @@ fn replays_can_be_stepped_through_and_played() {
         replay.plays();
         replay.links(&format!("{}{path}", server.pages));
         server.visit(&chrome, &path);
-        replay.ends_with(&server.up.json(&format!("match {id}"))[0]);
+        replay.ends_with(&server.up.json(&format!("match {game}-quick/0"))[0]);
     }
 }

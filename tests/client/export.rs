@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use arbiter_proto::v1::MatchStatus;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -12,12 +13,17 @@ use crate::server::{Script, Server};
 use crate::support::files;
 use crate::{board, fails, played, run};
 
-/// A run of a tournament whose edition has this identity.
-fn script(edition: i32) -> Script {
+/// A run of a tournament, which had this many matches in earlier editions. In every other run the
+/// matches got their numbers in the opposite order.
+fn script(run: i32) -> Script {
     let mut script = board();
-    script.tournament.editions[1].id = edition;
-    script.tournament.created_at_us += i64::from(edition);
-    let matches: Vec<_> = (0..40).map(|number| played(edition, number)).collect();
+    script.tournament.editions[1].id = run;
+    script.tournament.created_at_us += i64::from(run);
+    let listed = (0..40).map(|index| MatchStatus {
+        position: Some(if run % 2 == 0 { index } else { 39 - index }),
+        ..played(run, i64::from(run) + index)
+    });
+    let matches: Vec<_> = listed.collect();
     let records = matches.iter().map(|played| {
         (played.r#match.clone(), format!("{{\"record\":\"{}\"}}\n", played.r#match).into_bytes())
     });
@@ -40,8 +46,8 @@ fn two_exports_are_identical() {
     let folder = TempDir::new().unwrap();
     let one = folder.path().join("one");
     let two = folder.path().join("two");
-    for (to, edition) in [(&one, 30), (&two, 77)] {
-        let output = export(&Server::start(script(edition)), to, &[]);
+    for (to, run) in [(&one, 30), (&two, 77)] {
+        let output = export(&Server::start(script(run)), to, &[]);
         let stdout = String::from_utf8(output.stdout).unwrap();
         assert_eq!(
             stdout,
@@ -74,8 +80,9 @@ fn two_exports_are_identical() {
 #[test]
 fn records_are_exported_on_request() {
     let folder = TempDir::new().unwrap();
-    let mut script = script(30);
-    script.records.remove("30/3");
+    let mut script = script(77);
+    // The match at position 3.
+    script.records.remove("finals/113");
     // An existing empty directory is allowed.
     let output = export(&Server::start(script), folder.path(), &["--records"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -87,7 +94,7 @@ fn records_are_exported_on_request() {
         (39, "000004.jsonl", "000039.jsonl")
     );
     let record = fs::read_to_string(records.join("000017.jsonl")).unwrap();
-    assert_eq!(record, "{\"record\":\"30/17\"}\n");
+    assert_eq!(record, "{\"record\":\"finals/99\"}\n");
 }
 
 #[test]

@@ -137,8 +137,8 @@ fn board() -> Script {
     Script { tournament: tournament(), board, places, ..Default::default() }
 }
 
-/// A match that was played in the edition with this identity.
-fn played(edition: i32, number: i64) -> MatchStatus {
+/// A match with this number, as it was played in this run of the tournament.
+fn played(run: i32, number: i64) -> MatchStatus {
     let seat = |bot: &str, score, forfeit: &str| MatchSeat {
         bot: bot.into(),
         version: 2,
@@ -148,19 +148,19 @@ fn played(edition: i32, number: i64) -> MatchStatus {
         evidence: None,
     };
     MatchStatus {
-        r#match: format!("{edition}/{number}"),
+        r#match: format!("finals/{number}"),
         tournament: "finals".into(),
         state: "counted".into(),
         seats: vec![seat("ada", 2, ""), seat("bob", 0, "clock")],
         params: String::new(),
         transcript: vec![0x11; 32],
-        wall_ms: 1234 + edition,
-        worker: format!("cellar-{edition}"),
+        wall_ms: 1234 + run,
+        worker: format!("cellar-{run}"),
         level: "A'".into(),
         faults: vec![],
         failed_leases: 0,
-        reused_from: String::new(),
         seed: vec![],
         seed_key: None,
+        position: None,
     }
 }

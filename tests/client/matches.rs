@@ -25,16 +25,16 @@ fn one_match() -> (Script, Vec<u8>) {
     row.faults = vec!["worker lost\u{1b}[2J".into()];
     row.failed_leases = 1;
     row.seats[1].evidence = Some(evidence());
-    let records = HashMap::from([("3/17".to_owned(), record.clone().into_bytes())]);
+    let records = HashMap::from([("finals/17".to_owned(), record.clone().into_bytes())]);
     (Script { matches: vec![row], records, ..Script::default() }, record.into_bytes())
 }
 
 #[test]
 fn a_match_is_shown_with_its_result() {
     let server = Server::start(one_match().0);
-    let stdout = succeed(&server, &["match", "3/17"]);
+    let stdout = succeed(&server, &["match", "finals/17"]);
     let parts = [
-        "match 3/17 of finals: counted",
+        "match finals/17: counted",
         "with {\"board\":\"x\"}",
         "played by cellar-3 at level A' in 1.237 s",
         "transcript 1111",
@@ -46,16 +46,16 @@ fn a_match_is_shown_with_its_result() {
         assert!(stdout.contains(part), "{part}: {stdout}");
     }
     assert_eq!(
-        crate::json(&server, &["match", "3/17", "--json"]),
-        [json!({"match": "3/17", "tournament": "finals", "state": "counted",
+        crate::json(&server, &["match", "finals/17", "--json"]),
+        [json!({"match": "finals/17", "tournament": "finals", "state": "counted",
             "params": {"board": "x"},
             "seats": [{"bot": "ada", "version": 2}, {"bot": "bob", "version": 2}],
             "scores": [[2], [0]], "forfeits": [null, "clock"], "bad_answers": [0, 0],
-            "transcript": "11".repeat(32), "wall_ms": 1237, "reused_from": null, "worker": "cellar-3", "level": "A'",
+            "transcript": "11".repeat(32), "wall_ms": 1237, "worker": "cellar-3", "level": "A'",
             "failed_leases": 1, "faults": ["worker lost\u{1b}[2J"], "evidence": [null,
                 {"detail": "clock: 12 ms\u{1b} over", "wall_us": 512_000, "cpu_us": 9}]})]
     );
-    fails(&run(&server, &["match", "3/18"]), 2, &["no match 3/18"]);
+    fails(&run(&server, &["match", "finals/18"]), 2, &["no match finals/18"]);
 }
 
 #[test]
@@ -65,22 +65,26 @@ fn records_are_unpacked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("match.jsonl");
     let name = path.to_str().unwrap();
-    let stdout = succeed(&server, &["match", "3/17", "--record", name]);
-    assert!(stdout.starts_with("match 3/17"));
+    let stdout = succeed(&server, &["match", "finals/17", "--record", name]);
+    assert!(stdout.starts_with("match finals/17"));
     assert!(fs::read(&path).unwrap() == record);
-    assert!(run(&server, &["match", "3/17", "--record", "-"]).stdout == record);
-    fails(&run(&server, &["match", "3/18", "--record", name]), 2, &["no record of 3/18"]);
+    assert!(run(&server, &["match", "finals/17", "--record", "-"]).stdout == record);
+    fails(&run(&server, &["match", "finals/18", "--record", name]), 2, &["no record of finals/18"]);
     assert!(fs::read(&path).unwrap() == record, "a missing record overwrites no file");
     assert_eq!(crate::support::files(folder.path()), [path]);
     let nowhere = folder.path().join("nowhere/match.jsonl");
     let nowhere = nowhere.to_str().unwrap();
-    fails(&run(&server, &["match", "3/17", "--record", nowhere]), 2, &["nowhere", "No such file"]);
+    fails(
+        &run(&server, &["match", "finals/17", "--record", nowhere]),
+        2,
+        &["nowhere", "No such file"],
+    );
 }
 
 #[test]
 fn a_closed_pipe_is_no_error() {
     let server = Server::start(one_match().0);
-    let mut command = call(&server.url(), &["match", "3/17", "--record", "-"]);
+    let mut command = call(&server.url(), &["match", "finals/17", "--record", "-"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut start = [0; 8];
     child.stdout.take().unwrap().read_exact(&mut start).unwrap();
@@ -125,7 +129,7 @@ fn three_bots() -> Vec<Bot> {
 #[test]
 fn bots_are_listed_with_their_state() {
     let line = |number: u32, forfeit: &str| LogEntry {
-        r#match: format!("3/{number}"),
+        r#match: format!("finals/{number}"),
         seat: 2,
         bots: vec!["house".into(), "bot".into()],
         score: vec![0, -1],
@@ -166,12 +170,12 @@ fn bots_are_listed_with_their_state() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.starts_with("suspended: it forfeited\u{fffd} too much; submit"), "{stderr}");
     let row: Vec<_> = table.lines().nth(2).unwrap().split_whitespace().collect();
-    assert_eq!(row[..7], ["3/7", "2", "house", "bot", "0", "-1", "gone"]);
+    assert_eq!(row[..7], ["finals/7", "2", "house", "bot", "0", "-1", "gone"]);
     assert!(table.contains("clock: 12 ms\u{fffd} over (took 512.000 ms"), "{table}");
     let lines = crate::json(&server, &["log", "finals", "bot", "--forfeits", "--json"]);
     assert_eq!(
         lines,
-        [json!({"match": "3/7", "seat": 2, "seats": ["house", "bot"], "score": [0, -1],
+        [json!({"match": "finals/7", "seat": 2, "seats": ["house", "bot"], "score": [0, -1],
             "forfeit": "gone", "evidence": {"detail": "clock: 12 ms\u{1b} over",
                 "wall_us": 512_000, "cpu_us": 9}})]
     );

@@ -39,7 +39,8 @@ fn every_refusal_has_its_exit_code() {
 fn an_unreachable_coordinator_is_named() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = format!("http://{unused}");
-    for arguments in ["ranking finals", "tournament list", "bots finals", "match 1/2", "token list"]
+    for arguments in
+        ["ranking finals", "tournament list", "bots finals", "match finals/2", "token list"]
     {
         let arguments: Vec<_> = arguments.split(' ').collect();
         let output = call(&server, &arguments).output().unwrap();
@@ -61,8 +62,8 @@ fn invalid_arguments_are_explained() {
     refuses("ranking finals --server localhost:7700", &["localhost:7700", "http://HOST:PORT"]);
     refuses("ranking finals --ca /nowhere.pem", &["https:// only"]);
     refuses("ranking finals --cert a.pem", &["--key"]);
-    refuses("match seven", &["seven", "EDITION/NUMBER"]);
-    refuses("tournament retry 7", &["EDITION/NUMBER"]);
+    refuses("match seven", &["seven", "TOURNAMENT/NUMBER"]);
+    refuses("tournament retry 7", &["TOURNAMENT/NUMBER"]);
     refuses("tournament show", &["T", "--help"]);
     refuses("token create", &["--role"]);
     refuses("token create --role king", &["king", "organiser"]);

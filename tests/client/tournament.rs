@@ -14,7 +14,8 @@ use crate::{board, call, fails, run, succeed, tournament};
 
 #[test]
 fn tournaments_are_listed_and_shown() {
-    let aside = SetAsideMatch { r#match: "31/5".into(), reasons: vec!["host\u{7} stalled".into()] };
+    let aside =
+        SetAsideMatch { r#match: "finals/5".into(), reasons: vec!["host\u{7} stalled".into()] };
     let server = Server::start(Script { aside: vec![aside], ..board() });
     let table = succeed(&server, &["tournament", "list"]);
     let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
@@ -32,9 +33,9 @@ fn tournaments_are_listed_and_shown() {
         "12 pending, 3 leased, 1 aside",
         "complete, official",
         "edition 2 will be done about 2001-09-09 02:46:40 UTC at 2.5 matches a second; 8 slots",
-        "matches of edition 2: 31/0, …; grown from a plan for 37: 1 joined, 0 left",
+        "edition 2: grown from a plan for 37: 1 joined, 0 left",
         "1 match set aside; retry with arbiter tournament retry MATCH",
-        "31/5: host\u{fffd} stalled",
+        "finals/5: host\u{fffd} stalled",
     ];
     for part in parts {
         assert!(stdout.contains(part), "{part}: {stdout}");
@@ -49,7 +50,7 @@ fn tournaments_are_listed_and_shown() {
         json!({"state": "leased", "lots": 3,
         "matches": 30})
     );
-    assert_eq!(object["aside"], json!([{"match": "31/5", "reasons": ["host\u{7} stalled"]}]));
+    assert_eq!(object["aside"], json!([{"match": "finals/5", "reasons": ["host\u{7} stalled"]}]));
 }
 
 #[test]
@@ -67,10 +68,10 @@ fn organisers_start_cancel_close_and_retry() {
     assert!(stdout.contains(&format!("its seed was {}", "5e".repeat(32))), "{stdout}");
     let lines: Vec<_> = stdout.lines().collect();
     assert!(matches!(lines[..], [_, beacon] if beacon.starts_with("public beacon: ")), "{stdout}");
-    let stdout = succeed(&server, &["tournament", "retry", "31/5"]);
-    assert_eq!(stdout, "match 31/5 will be played again\n");
+    let stdout = succeed(&server, &["tournament", "retry", "finals/5"]);
+    assert_eq!(stdout, "match finals/5 will be played again\n");
     let calls = server.received.lock().unwrap().calls.clone();
-    assert_eq!(calls, ["start", "start fresh", "start", "cancel", "close", "retry 31/5"]);
+    assert_eq!(calls, ["start", "start fresh", "start", "cancel", "close", "retry finals/5"]);
 }
 
 #[test]
@@ -137,11 +138,11 @@ fn plans_are_verified() {
     let none = Server::start(Script { check: check_none, ..board() });
     let stdout = succeed(&none, &["tournament", "check", "finals"]);
     assert!(stdout.ends_with("not derived: its rules are of version 0\n"), "{stdout}");
-    let wrong = check(vec!["match 31/5: the stored plan gives it the seed 00".to_owned()]);
+    let wrong = check(vec!["match finals/5: the stored plan gives it the seed 00".to_owned()]);
     let output = run(&wrong, &["tournament", "check", "finals"]);
     fails(&output, 1, &["do not follow from the published seed"]);
     let stdout = String::from_utf8(output.stdout).unwrap();
-    assert!(stdout.starts_with("match 31/5: "), "{stdout}");
+    assert!(stdout.starts_with("match finals/5: "), "{stdout}");
     assert!(!stdout.contains("derived again"), "{stdout}");
 }
 
@@ -316,7 +317,7 @@ fn a_coordinator_certifies_and_estimates() {
         lines,
         [
             "124 matches of 38 bots; grown from a plan for 37: 1 joined, 0 left",
-            "13 to play, the others are reused",
+            "13 to play, the others have been played",
             "0.1 slot hours, 40000 ms per match (measured)",
             "done at 2001-09-09 02:46:40 UTC with the 8 slots connected now",
             "2.5 MB of additional database space",

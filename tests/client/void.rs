@@ -16,7 +16,7 @@ fn script() -> Script {
     };
     let void = VoidMatchesResponse {
         matches: 41,
-        examples: vec!["3/0".into(), "3/1".into()],
+        examples: vec!["finals/0".into(), "finals/1".into()],
         edition: 2,
         missing: 40,
         columns: vec!["points".into()],
@@ -34,7 +34,7 @@ fn a_preview_declares_nothing_void() {
     let server = Server::start(script());
     let stdout = succeed(&server, &["tournament", "void", "finals", "--worker", "cellar"]);
     let lines: Vec<_> = stdout.lines().collect();
-    assert_eq!(lines[0], "41 matches selected: 3/0, 3/1, …");
+    assert_eq!(lines[0], "41 matches selected: finals/0, finals/1, …");
     assert_eq!(lines[1], "edition 2 uses 40 of them");
     let row = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(row(lines[3]), ["1", "2", "-1", "ada", "9", "1"]);
@@ -55,7 +55,7 @@ fn all_filters_of_void_are_sent() {
     let server = Server::start(script());
     let arguments = ["tournament", "void", "finals", "--apply", "--reason", "a clock that ran"];
     let bounds = ["--from", "2001-09-09T01:46:40Z", "--to", "2001-09-09T03:46:41+02:00"];
-    let named = ["--match", "3/0", "3/1", "--match", "3/7", "--json"];
+    let named = ["--match", "finals/0", "finals/1", "--match", "finals/7", "--json"];
     let output = json(&server, &[&arguments[..], &bounds, &named].concat());
     assert_eq!((&output[0]["applied"], &output[0]["matches"]), (&json!(true), &json!(41)));
     let expected = json!({"bot": "ada", "rank": 1, "rank_without": 2, "score": ["9"],
@@ -64,7 +64,7 @@ fn all_filters_of_void_are_sent() {
     let request = server.received.lock().unwrap().void.take().unwrap();
     assert_eq!(request.from_us, Some(1_000_000_000_000_000));
     assert_eq!(request.to_us, Some(1_000_000_001_000_000));
-    assert_eq!(request.matches, ["3/0", "3/1", "3/7"]);
+    assert_eq!(request.matches, ["finals/0", "finals/1", "finals/7"]);
     assert!(request.apply && request.reason == "a clock that ran" && request.worker.is_empty());
     let stdout = succeed(&server, &arguments.iter().chain(&bounds).copied().collect::<Vec<_>>());
     assert!(stdout.contains("41 matches declared void"), "{stdout}");

@@ -34,9 +34,10 @@ use tournaments::{Size, TestTournament};
 
 /// Matches with results so far.
 const PLAYED: &str = "SELECT count(*) FROM results";
-/// Sessions that hold the leader's lock.
+/// Sessions that hold the leader's lock, which has one key. Locks of transactions have two.
 const LEADERS: &str = "
-    SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND database =
+    SELECT count(*) FROM pg_locks
+    WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND database =
         (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// The tournaments, and their results without disturbance.

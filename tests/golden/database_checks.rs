@@ -12,6 +12,15 @@ pub(crate) struct DatabaseChecks {
     options: PgConnectOptions,
 }
 
+/// The condition that a match `m` belongs to an edition `e`.
+macro_rules! belongs {
+    () => {
+        "m.tournament = e.tournament AND m.number < e.end_match AND NOT EXISTS (
+            SELECT FROM absences a WHERE a.tournament = m.tournament AND a.number = m.number
+                AND a.since <= e.number AND (a.until IS NULL OR a.until > e.number))"
+    };
+}
+
 /// Errors that must not occur when all tournaments are over: a description, and a statement that
 /// counts the error.
 const WRONG: [(&str, &str); 9] = [
@@ -19,38 +28,44 @@ const WRONG: [(&str, &str); 9] = [
     (
         "matches without a result, results without a match",
         "SELECT count(*) FROM matches m FULL JOIN results r
-             ON r.edition = m.edition AND r.number = m.number
-         WHERE m.edition IS NULL OR r.edition IS NULL",
+             ON r.tournament = m.tournament AND r.number = m.number
+         WHERE m.tournament IS NULL OR r.tournament IS NULL",
     ),
     (
         "results without a record, records without a result",
         "SELECT count(*) FROM records c FULL JOIN results r
-             ON r.edition = c.edition AND r.number = c.number
-         WHERE c.edition IS NULL OR r.edition IS NULL",
+             ON r.tournament = c.tournament AND r.number = c.number
+         WHERE c.tournament IS NULL OR r.tournament IS NULL",
     ),
     (
         "editions that do not count each of their matches once",
-        "SELECT count(*) FROM editions e LEFT JOIN progress p ON p.edition = e.id
-         WHERE p.counted IS DISTINCT FROM e.matches
-             OR e.matches <> (SELECT count(*) FROM matches m WHERE m.edition = e.id)",
+        concat!(
+            "SELECT count(*) FROM editions e LEFT JOIN progress p ON p.edition = e.id
+             WHERE p.counted IS DISTINCT FROM e.matches
+                 OR e.matches <> (SELECT count(*) FROM matches m WHERE ",
+            belongs!(),
+            ")"
+        ),
     ),
     (
         "matches that are not in exactly one counted lot",
         "SELECT count(*) FROM (
-             SELECT FROM matches m LEFT JOIN lots l ON l.edition = m.edition
-                 AND l.state = 'counted' AND m.number >= l.first_match AND m.number < l.first_match + l.count
-             GROUP BY m.edition, m.number HAVING count(l.number) <> 1) AS odd",
+             SELECT FROM matches m LEFT JOIN lots l ON l.tournament = m.tournament
+                 AND l.state = 'counted' AND m.number >= l.number AND m.number < l.number + l.count
+             GROUP BY m.tournament, m.number HAVING count(l.number) <> 1) AS odd",
     ),
-    (
-        "lots that are neither counted nor split",
-        "SELECT count(*) FROM lots WHERE state NOT IN ('counted', 'split')",
-    ),
+    ("lots that are not counted", "SELECT count(*) FROM lots WHERE state <> 'counted'"),
     (
         "entrants in whose sums there are not just their matches",
-        "SELECT count(*) FROM entrants t LEFT JOIN standings s USING (edition, entrant)
-         WHERE s.matches IS DISTINCT FROM (
-             SELECT nullif(count(*), 0) FROM matches m
-             WHERE m.edition = t.edition AND t.entrant = ANY (m.seats))",
+        concat!(
+            "SELECT count(*) FROM entrants t JOIN editions e ON e.id = t.edition
+             LEFT JOIN standings s USING (edition, entrant)
+             WHERE s.matches IS DISTINCT FROM (
+                 SELECT nullif(count(*), 0) FROM matches m
+                 WHERE t.entrant = ANY (m.seats) AND ",
+            belongs!(),
+            ")"
+        ),
     ),
     ("matches with a forfeit", "SELECT count(*) FROM results WHERE forfeits IS NOT NULL"),
     ("matches with a bad answer", "SELECT count(*) FROM results WHERE bad_answers IS NOT NULL"),
@@ -96,8 +111,7 @@ impl DatabaseChecks {
     pub(crate) fn files(&self) -> Vec<String> {
         self.lines(
             "SELECT format('%s of %s: seat %s left %s', f.number, t.name, seat, f.digest)
-             FROM bot_state f JOIN editions e ON e.id = f.edition JOIN tournaments t
-                 ON t.id = e.tournament
+             FROM bot_state f JOIN tournaments t ON t.id = f.tournament
              ORDER BY t.name, f.number, seat",
         )
     }

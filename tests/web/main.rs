@@ -93,10 +93,8 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
     let server = TestServer::open();
     server.up.play("cup");
     let mut browser = server.browser.clone();
-    let id = server.up.newest("cup")["id"].clone();
-    let name = format!("{id}/0");
-    let address = format!("/matches/{name}");
-    let page = browser.page(&address);
+    let address = "/t/cup/matches/0";
+    let page = browser.page(address);
     assert!(
         page.contains("The replay is not available: ") && page.contains("href=\"/login\""),
         "{page}"
@@ -109,27 +107,28 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
     assert_eq!((refused.status, browser.cookie.take()), (401, None));
     let player = server.up.token("player");
     browser.log_in(&player);
-    assert!(browser.page(&address).contains("none of your bots plays"), "as gRPC says it");
+    assert!(browser.page(address).contains("none of your bots plays"), "as gRPC says it");
 
     let response = browser.log_in(&server.up.admin());
     assert_eq!(response.status, 303);
     let cookie = &response.headers["set-cookie"];
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     for number in 0..6 {
-        let name = format!("{id}/{number}");
+        let name = format!("cup/{number}");
+        let path = format!("/t/cup/matches/{number}");
         let result = server.up.json(&format!("match {name}"))[0]["scores"].clone();
-        let page = browser.page(&format!("/matches/{name}"));
+        let page = browser.page(&path);
         let total = page.split("data-total=\"").nth(1).unwrap().split('"').next().unwrap();
         let last: usize = total.parse::<usize>().unwrap() - 1;
-        let end = browser.page(&format!("/matches/{name}?step={last}"));
+        let end = browser.page(&format!("{path}?step={last}"));
         let scores = end.split("data-score=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
         let expected = result.as_array().unwrap().iter().map(|score| shown(&score[0]));
         assert_eq!(scores.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{name}");
-        let part = browser.page(&format!("/matches/{name}/steps?from=0&count=25"));
+        let part = browser.page(&format!("{path}/steps?from=0&count=25"));
         assert_eq!(part.matches("<article").count(), 25.min(last + 1));
         assert!(part.contains("<svg class=\"board gomoku\""), "{part}");
     }
-    assert!(browser.page(&address).contains("href=\"?step=1#replay\""));
+    assert!(browser.page(address).contains("href=\"?step=1#replay\""));
     assert!(browser.page(&format!("{address}?step=999999")).contains("There is no step 999999"));
 
     // Forms from other sites or without the session's CSRF token are refused.
@@ -174,7 +173,11 @@ fn organisers_start_and_cancel_from_the_page_of_the_tournament() {
     assert_eq!(server.up.json("tournament show cup")[0]["state"], "cancelled");
     let page = browser.page("/t/cup");
     assert!(!page.contains("Start edition"), "{page}");
-    assert_eq!(browser.post("/matches/1/0/retry", &form, &[]).status, 409, "it is not set aside");
+    assert_eq!(
+        browser.post("/t/cup/matches/0/retry", &form, &[]).status,
+        409,
+        "it is not set aside"
+    );
     server.up.close();
 }
 
@@ -234,11 +237,12 @@ fn invalid_requests_are_refused_and_pages_have_security_headers() {
         "/t/cup/ranking?edition=99999999999",
         "/t/cup/ranking?offset=-1",
         "/t/cup/matches?after=x",
-        "/matches/1/99",
-        "/matches/x/y",
-        "/matches/-1/-1",
-        "/matches/2147483647/9223372036854775807",
-        "/matches/1/0/steps?from=18446744073709551616",
+        "/t/cup/matches/99",
+        "/t/cup/matches/y",
+        "/t/cup/matches/-1",
+        "/t/none/matches/0",
+        "/t/cup/matches/9223372036854775807",
+        "/t/cup/matches/0/steps?from=18446744073709551616",
     ];
     for path in refused {
         let status = browser.get(path).status;

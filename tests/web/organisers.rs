@@ -16,8 +16,6 @@ fn forms_without_a_valid_csrf_token_change_nothing() {
     server.up.play("cup");
     let mut browser = server.browser.clone();
     browser.log_in(&server.up.admin());
-    let id = server.up.newest("cup")["id"].clone();
-    let retry = format!("/matches/{id}/0/retry");
     let before = server.up.succeed("audit");
     let actions = [
         "/t/cup/start",
@@ -28,12 +26,12 @@ fn forms_without_a_valid_csrf_token_change_nothing() {
         "/t/cup/bots/ada/withdraw",
         "/t/cup/bots/ada/reinstate",
         "/t/cup/bots/ada/versions/1/retry",
-        &retry,
+        "/t/cup/matches/0/retry",
         "/logout",
     ];
     let stranger = "0".repeat(64);
     for action in actions {
-        let form = format!("sure=yes&reason=none&matches={id}%2F0&csrf={stranger}");
+        let form = format!("sure=yes&reason=none&matches=cup%2F0&csrf={stranger}");
         assert_eq!(browser.post(action, &form, &[]).status, 403, "{action}");
     }
     for action in ["/new", "/t/cup/submit"] {
@@ -56,13 +54,9 @@ fn matches_are_declared_void_after_a_preview_that_equals_the_commands() {
     assert!(browser.page("/t/cup").contains("href=\"/t/cup/void\""));
     assert!(!browser.page("/t/cup/void").contains("Preview</h2>"));
 
-    let id = server.up.newest("cup")["id"].clone();
-    let first = format!("{id}/0");
-    let second = format!("{id}/3");
-    let preview =
-        &server.up.json(&format!("tournament void cup --match {first} --match {second}"))[0];
-    let address = format!("/t/cup/void?worker=&from=&to=&matches={id}%2F0+{id}%2F3");
-    let page = browser.page(&address);
+    let void = "tournament void cup --match cup/0 --match cup/3";
+    let preview = &server.up.json(void)[0];
+    let page = browser.page("/t/cup/void?worker=&from=&to=&matches=cup%2F0+cup%2F3");
     let page_text = text(&page);
     assert!(
         page_text.contains(&format!("{} matches would be declared void", preview["matches"])),
@@ -91,15 +85,14 @@ fn matches_are_declared_void_after_a_preview_that_equals_the_commands() {
     }
 
     let hash = csrf(&browser.page("/"));
-    let form = format!("matches={id}%2F0+{id}%2F3&reason=a+clock&csrf=");
+    let form = "matches=cup%2F0+cup%2F3&reason=a+clock&csrf=";
     assert_eq!(browser.post("/t/cup/void", &format!("{form}&sure=yes"), &[]).status, 403);
     assert_eq!(browser.post("/t/cup/void", &format!("{form}{hash}"), &[]).status, 400);
     let done = browser.post("/t/cup/void", &format!("{form}{hash}&sure=yes"), &[]);
     assert_eq!(done.status, 303, "{}", done.body);
     let page = text(&browser.page(&done.headers["location"]));
     assert!(page.contains("2 matches declared void"), "{page}");
-    let preview =
-        &server.up.json(&format!("tournament void cup --match {first} --match {second}"))[0];
+    let preview = &server.up.json(void)[0];
     assert_eq!(preview["matches"], 0, "they are void already");
     server.up.close();
 }

@@ -158,12 +158,12 @@ impl Slot {
             let lease = run.job.lease;
             let Lease { lot, attempt } = lease;
             let slot = self.number;
-            let edition = lot.edition;
+            let tournament = lot.tournament;
             let span_name = if run.job.is_trial() { "trial played" } else { "lot played" };
             let mut trace = Span::follow(span_name, run.job.trace.as_ref());
             trace.set("lease", lease.to_string());
             let trace_id = trace.trace_id();
-            let span = info_span!("lot", slot, %edition, lot = %lot.number, %attempt, trace_id);
+            let span = info_span!("lot", slot, %tournament, lot = %lot.number, %attempt, trace_id);
             let outcome = span.in_scope(|| self.run_job(&run, &trace));
             if let JobOutcome::Failed(_, why) = &outcome {
                 trace.fail(why);

@@ -8,9 +8,9 @@
 //! ```text
 //! SPOOL/name                  the worker's generated name
 //! SPOOL/database              id of the database that the reports belong to
-//! SPOOL/reports/3_-8_2        the report of lease 3/-8#2
-//! SPOOL/refused/3_-8_2        a report that the coordinator refused
-//! SPOOL/refused/3_-8_2.txt    the reason
+//! SPOOL/reports/3_8_2         the report of lease 3/8#2
+//! SPOOL/refused/3_8_2         a report that the coordinator refused
+//! SPOOL/refused/3_8_2.txt     the reason
 //! SPOOL/aside/                damaged files and files that are not reports
 //! ```
 
@@ -20,7 +20,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber};
+use arbiter_proto::ids::{Attempt, Lease, LotId, LotNumber, TournamentId};
 use arbiter_proto::v1;
 use prost::Message as _;
 use thiserror::Error;
@@ -270,15 +270,17 @@ fn write_file(directory: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> 
 
 /// The file name of a lease's report.
 fn file_name(lease: Lease) -> String {
-    let Lease { lot: LotId { edition, number }, attempt: Attempt(attempt) } = lease;
-    format!("{edition}_{number}_{attempt}")
+    let Lease { lot: LotId { tournament, number }, attempt: Attempt(attempt) } = lease;
+    format!("{tournament}_{number}_{attempt}")
 }
 
 /// The lease of a file name.
 fn parse_file_name(name: &str) -> Option<Lease> {
-    let [edition, number, attempt] = name.split('_').collect::<Vec<_>>()[..] else { return None };
+    let [tournament, number, attempt] = name.split('_').collect::<Vec<_>>()[..] else {
+        return None;
+    };
     let lot = LotId {
-        edition: EditionId(edition.parse().ok()?),
+        tournament: TournamentId(tournament.parse().ok()?),
         number: LotNumber(number.parse().ok()?),
     };
     Some(Lease { lot, attempt: Attempt(attempt.parse().ok()?) })

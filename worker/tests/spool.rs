@@ -5,12 +5,12 @@
 use std::fs;
 use std::path::Path;
 
-use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber};
+use arbiter_proto::ids::{Attempt, Lease, LotId, LotNumber, MatchId, MatchNumber, TournamentId};
 use arbiter_proto::v1;
 use arbiter_worker::spool::{Spool, SpoolError};
 
 fn lease(lot: i64, attempt: i32) -> Lease {
-    let lot = LotId { edition: EditionId(3), number: LotNumber(lot) };
+    let lot = LotId { tournament: TournamentId(3), number: LotNumber(lot) };
     Lease { lot, attempt: Attempt(attempt) }
 }
 
@@ -37,7 +37,8 @@ fn names(directory: &Path) -> Vec<String> {
 fn reports_survive_a_restart_of_the_worker() {
     let directory = tempfile::tempdir().unwrap();
     let one = lease(5, 1);
-    let two = lease(-8, 12);
+    let shadowed = MatchId { tournament: TournamentId(3), number: MatchNumber(8) };
+    let two = Lease::of_shadow(shadowed, Attempt(12));
     let spool = Spool::open(directory.path()).unwrap();
     let name = spool.name().unwrap();
     spool.insert(one, &report(one)).unwrap();

@@ -15,7 +15,7 @@ use arbiter_coordinator::queue::{LeasePolicy, NewLot, Order, Plan, Queue};
 use arbiter_coordinator::tournament::file::{Audit, Share, TournamentFile};
 use arbiter_coordinator::tournament::lifecycle;
 use arbiter_games::{Games, gomoku};
-use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber, WorkerId};
+use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber, TournamentId, VersionId, WorkerId};
 use arbiter_proto::level::Level;
 use arbiter_ranking::Entrant;
 use sqlx::{Connection as _, Executor as _, PgConnection, PgPool};
@@ -109,19 +109,29 @@ pub(crate) async fn running_audited(
     matches: i64,
     per_lot: i32,
 ) -> EditionId {
-    let edition = edition_audited(pool, name, audit, bots).await;
+    let (edition, versions) = edition_audited(pool, name, audit, bots).await;
     let queue = Queue::new(pool.clone(), Games::built_in(), LeasePolicy::DEFAULT);
-    queue.plan(edition, plan(bots, matches, per_lot)).await.expect("the plan is stored");
+    queue.plan(edition, plan(&versions, matches, per_lot)).await.expect("the plan is stored");
     assert!(queue.start(edition).await.expect("the plan is valid"));
     edition
 }
 
 /// An edition of this many bots without a plan.
 pub(crate) async fn edition(pool: &PgPool, name: &str, bots: i32) -> EditionId {
-    edition_audited(pool, name, UNAUDITED, bots).await
+    edition_audited(pool, name, UNAUDITED, bots).await.0
 }
 
-async fn edition_audited(pool: &PgPool, name: &str, audit: Audit, bots: i32) -> EditionId {
+/// The tournament of an edition.
+pub(crate) async fn tournament_of(pool: &PgPool, edition: EditionId) -> TournamentId {
+    editions::scope(pool, edition).await.expect("the edition exists").tournament
+}
+
+async fn edition_audited(
+    pool: &PgPool,
+    name: &str,
+    audit: Audit,
+    bots: i32,
+) -> (EditionId, Vec<VersionId>) {
     let file = TournamentFile { audit, ..TournamentFile::official(name, &gomoku::game()) };
     let tournament =
         lifecycle::create(&mut pool.acquire().await.expect("a connection"), &file, NOW)
@@ -140,17 +150,20 @@ async fn edition_audited(pool: &PgPool, name: &str, audit: Audit, bots: i32) -> 
     }
     transaction.commit().await.expect("the versions are stored");
     editions::enter(pool, edition, &version_ids).await.expect("the versions enter");
-    edition
+    (edition, version_ids)
 }
 
 /// A plan with `per_lot` matches in a lot, in which all bots play about the same number of matches.
 fn plan(
-    bots: i32,
+    versions: &[VersionId],
     matches: i64,
     per_lot: i32,
 ) -> Plan<impl Iterator<Item = Match>, impl Iterator<Item = NewLot>, impl Iterator<Item = Order>> {
-    let bots = i64::from(bots);
-    let seat = move |number: i64| Entrant(i32::try_from(number % bots).expect("few bots"));
+    let bots = i64::try_from(versions.len()).expect("few bots");
+    let seat = move |number: i64| {
+        let place = usize::try_from(number % bots).expect("numbers are not negative");
+        Entrant(versions[place].0)
+    };
     let seats =
         move |number: i64| Seats(vec![seat(number), seat(number + 1 + number / bots % (bots - 1))]);
     let step = usize::try_from(per_lot).expect("a small number");
@@ -164,9 +177,8 @@ fn plan(
             state_from: None,
             params: None,
         }),
-        lots: (0..).zip((0..matches).step_by(step)).map(move |(lot, first)| NewLot {
-            number: LotNumber(lot),
-            first_match: MatchNumber(first),
+        lots: (0..matches).step_by(step).map(move |first| NewLot {
+            number: LotNumber(first),
             count: i32::try_from(i64::from(per_lot).min(matches - first)).expect("a small number"),
             expected_ms: 1000,
             score_len: 2,
@@ -202,25 +214,26 @@ pub(crate) fn transcript(number: MatchNumber) -> [u8; 32] {
     transcript
 }
 
-/// Copies the results of the first `matches` matches of an edition directly into the table.
-pub(crate) async fn copy_results(db: &mut PgConnection, edition: EditionId, matches: i64) {
+/// Copies the results of the first `matches` matches of a tournament directly into the table.
+pub(crate) async fn copy_results(db: &mut PgConnection, tournament: TournamentId, matches: i64) {
     /// Rows that are copied at a time.
     const PIECE: i64 = 1_000_000;
     for first in (0..matches).step_by(usize::try_from(PIECE).expect("a usize has 64 bits")) {
         let numbers = first..matches.min(first + PIECE);
         let rows: Vec<_> = numbers.map(|number| result(MatchNumber(number))).collect();
-        let rows = rows.iter().map(|row| (edition, Level::A, row));
+        let rows = rows.iter().map(|row| (tournament, Level::A, row));
         results::copy_in(&mut *db, rows).await.expect("the results are copied");
     }
 }
 
 /// Stores the first `results` results of an edition as if workers had reported them.
 pub(crate) async fn play_at_once(pool: &PgPool, edition: EditionId, results: i64) {
+    let tournament = tournament_of(pool, edition).await;
     let mut connection = pool.acquire().await.expect("a connection");
-    copy_results(&mut connection, edition, results).await;
+    copy_results(&mut connection, tournament, results).await;
     let statement = "UPDATE lots SET state = 'reported', attempt = 1
-        WHERE edition = $1 AND first_match < $2";
-    let update = sqlx::query(statement).bind(edition.0).bind(results);
+        WHERE tournament = $1 AND number < $2";
+    let update = sqlx::query(statement).bind(tournament.0).bind(results);
     update.execute(&mut *connection).await.expect("the lots are updated");
     connection
         .execute("VACUUM ANALYZE lots, matches, results")
@@ -230,10 +243,11 @@ pub(crate) async fn play_at_once(pool: &PgPool, edition: EditionId, results: i64
 
 /// The speed of a raw copy of results in one transaction, in rows a second.
 pub(crate) async fn raw_copy(pool: &PgPool, edition: EditionId) -> f64 {
+    let tournament = tournament_of(pool, edition).await;
     let mut connection = pool.acquire().await.expect("a connection");
     let start = Instant::now();
     let mut transaction = connection.begin().await.expect("a transaction");
-    copy_results(&mut transaction, edition, COPY_ROWS).await;
+    copy_results(&mut transaction, tournament, COPY_ROWS).await;
     transaction.commit().await.expect("the rows are committed");
     speed(COPY_ROWS, start)
 }
@@ -241,6 +255,7 @@ pub(crate) async fn raw_copy(pool: &PgPool, edition: EditionId) -> f64 {
 /// The speed of prepared inserts of one result each, in rows a second. Each insert is one commit,
 /// and `sessions` sessions insert at the same time, as in `pgbench`.
 pub(crate) async fn single_inserts(pool: &PgPool, edition: EditionId, sessions: i64) -> f64 {
+    let tournament = tournament_of(pool, edition).await;
     let mut tasks = JoinSet::new();
     let start = Instant::now();
     for first in 0..sessions {
@@ -248,7 +263,7 @@ pub(crate) async fn single_inserts(pool: &PgPool, edition: EditionId, sessions: 
         tasks.spawn(async move {
             let mut number = first;
             while number < INSERT_ROWS {
-                insert(&mut connection, edition, &result(MatchNumber(number))).await;
+                insert(&mut connection, tournament, &result(MatchNumber(number))).await;
                 number += sessions;
             }
         });
@@ -257,12 +272,12 @@ pub(crate) async fn single_inserts(pool: &PgPool, edition: EditionId, sessions: 
     speed(INSERT_ROWS, start)
 }
 
-async fn insert(db: &mut PgConnection, edition: EditionId, result: &MatchResult) {
-    let statement = "INSERT INTO results (number, edition, wall_ms, level, scores, transcript)
+async fn insert(db: &mut PgConnection, tournament: TournamentId, result: &MatchResult) {
+    let statement = "INSERT INTO results (number, tournament, wall_ms, level, scores, transcript)
         VALUES ($1, $2, $3, 'A', $4, $5)";
     sqlx::query(statement)
         .bind(result.number.0)
-        .bind(edition.0)
+        .bind(tournament.0)
         .bind(result.wall_ms)
         .bind(&result.scores)
         .bind(result.transcript.as_slice())

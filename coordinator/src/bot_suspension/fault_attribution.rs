@@ -1,4 +1,4 @@
-//! Attributes the faults of an edition to bots. Pure: no database, no clock.
+//! Attributes faults to bots. Pure: no database, no clock.
 //!
 //! A single fault may be caused by any bot of its match, or by the worker. Other matches show the
 //! cause. A *suspect* is the only bot that several faulty matches have in common. A worker *blames*
@@ -33,7 +33,7 @@ const MAX_ATTEMPTS_PER_FAULT: usize = 10;
 /// A bot that causes faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultyBot {
-    /// Its number in the edition.
+    /// The bot with its program.
     pub entrant: Entrant,
     /// The number of failed attempts with it.
     pub faults: usize,

@@ -1,7 +1,7 @@
 //! Rows in the binary format of `COPY` (PostgreSQL documentation, "COPY", "Binary Format"): the
 //! fastest way into a table.
 
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::TournamentId;
 use sqlx::{PgConnection, Result};
 
 /// The header: the signature, no flags, no extension.
@@ -156,8 +156,8 @@ pub(super) trait Row {
     /// The `COPY` statement of the table.
     const COPY: &'static str;
 
-    /// Writes the row for an edition, in the order of the statement's columns.
-    fn write(&self, edition: EditionId, rows: &mut Rows);
+    /// Writes the row for a tournament, in the order of the statement's columns.
+    fn write(&self, tournament: TournamentId, rows: &mut Rows);
 }
 
 /// Copies values into their table with one or more statements, in a transaction without time limits
@@ -165,13 +165,13 @@ pub(super) trait Row {
 /// rows.
 pub(super) async fn stream<R: Row>(
     connection: &mut PgConnection,
-    edition: EditionId,
+    tournament: TournamentId,
     values: impl Iterator<Item = R>,
 ) -> Result<u64> {
     let mut values = values.peekable();
     let mut copied = 0;
     while values.peek().is_some() {
-        copied += stream_piece(&mut *connection, edition, &mut values).await?;
+        copied += stream_piece(&mut *connection, tournament, &mut values).await?;
     }
     Ok(copied)
 }
@@ -179,14 +179,14 @@ pub(super) async fn stream<R: Row>(
 /// Copies the next values with one statement of about [`MAX_COPY_LEN`] bytes.
 async fn stream_piece<R: Row>(
     connection: &mut PgConnection,
-    edition: EditionId,
+    tournament: TournamentId,
     values: &mut impl Iterator<Item = R>,
 ) -> Result<u64> {
     let mut copy = connection.copy_in_raw(R::COPY).await?;
     let mut rows = Rows::new();
     let mut sent = 0;
     for value in values {
-        value.write(edition, &mut rows);
+        value.write(tournament, &mut rows);
         if rows.bytes.len() >= BUFFER_LEN {
             copy.send(rows.bytes.as_slice()).await?;
             sent += rows.bytes.len();

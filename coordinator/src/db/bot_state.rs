@@ -1,6 +1,6 @@
 //! The files that bots leave in their directories for later matches.
 
-use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_proto::ids::{MatchNumber, TournamentId};
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 
 use super::binary_copy::send;
@@ -9,8 +9,8 @@ use super::lots::LeasedLot;
 /// The files that the bot in a seat left after a match.
 #[derive(Clone, Copy, Debug)]
 pub struct SavedState<'a> {
-    /// The edition of the match.
-    pub edition: EditionId,
+    /// The tournament of the match.
+    pub tournament: TournamentId,
     /// The match.
     pub number: MatchNumber,
     /// The seat, from 1.
@@ -26,11 +26,11 @@ pub struct SavedState<'a> {
 pub async fn insert(connection: &mut PgConnection, states: &[SavedState<'_>]) -> Result<()> {
     let digests: Vec<_> =
         states.iter().map(|state| *blake3::hash(state.bytes).as_bytes()).collect();
-    let statement = "COPY bot_state (number, edition, seat, digest) FROM STDIN (FORMAT binary)";
+    let statement = "COPY bot_state (number, tournament, seat, digest) FROM STDIN (FORMAT binary)";
     send(&mut *connection, statement, states.iter().zip(&digests), |(state, digest), rows| {
         rows.row(4)
             .int8(state.number.0)
-            .int4(state.edition.0)
+            .int4(state.tournament.0)
             .int2(state.seat.into())
             .bytes(digest);
     })
@@ -64,10 +64,10 @@ pub struct InitialState {
     pub bytes: Vec<u8>,
 }
 
-/// The initial files of the seats of a leased lot. Seats without files are left out.
+/// The initial files of the seats of a lot of this tournament. Seats without files are left out.
 pub async fn of_lot(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    tournament: TournamentId,
     lot: LeasedLot,
 ) -> Result<Vec<InitialState>> {
     // In the earlier match the bot may have had another seat.
@@ -76,26 +76,27 @@ pub async fn of_lot(
         FROM matches m
         CROSS JOIN LATERAL unnest(m.seats, m.state_from) WITH ORDINALITY
             AS from_seat (entrant, number, seat)
-        JOIN matches before ON before.edition = $1 AND before.number = from_seat.number
-        JOIN bot_state f ON f.edition = $1 AND f.number = from_seat.number
+        JOIN matches before ON before.tournament = $1 AND before.number = from_seat.number
+        JOIN bot_state f ON f.tournament = $1 AND f.number = from_seat.number
             AND f.seat = array_position(before.seats, from_seat.entrant)
         JOIN snapshots s ON s.digest = f.digest
-        WHERE m.edition = $1 AND m.number >= $2 AND m.number < $2 + $3
+        WHERE m.tournament = $1 AND m.number >= $2 AND m.number < $2 + $3
             AND m.state_from IS NOT NULL";
-    let query = sqlx::query_as(statement).bind(edition).bind(lot.first_match).bind(lot.count);
+    let first = MatchNumber::from(lot.lease.lot.number);
+    let query = sqlx::query_as(statement).bind(tournament).bind(first).bind(lot.count);
     query.fetch_all(db).await
 }
 
 /// The files that the bot in a seat left after a match, as a compressed tar archive.
 pub async fn find(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    tournament: TournamentId,
     number: MatchNumber,
     seat: u8,
 ) -> Result<Option<Vec<u8>>> {
     let statement = "
         SELECT s.bytes FROM bot_state f JOIN snapshots s USING (digest)
-        WHERE f.edition = $1 AND f.number = $2 AND f.seat = $3";
-    let query = sqlx::query_scalar(statement).bind(edition).bind(number);
+        WHERE f.tournament = $1 AND f.number = $2 AND f.seat = $3";
+    let query = sqlx::query_scalar(statement).bind(tournament).bind(number);
     query.bind(i16::from(seat)).fetch_optional(db).await
 }

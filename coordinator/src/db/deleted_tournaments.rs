@@ -1,26 +1,33 @@
 //! Deleted tournaments: invisible at once. Their rows are removed in the background in small steps.
 
-use arbiter_proto::ids::{EditionId, TournamentId};
+use arbiter_proto::ids::TournamentId;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
-/// The tables whose rows are removed edition by edition, each with the key column by which rows are
-/// removed in steps. The partitioned tables are included for tournaments in the shared partition.
-/// Faults are not removed: they are few, and `arbiter_faults_total` must not decrease.
-const ROWS: [(&str, &str); 17] = [
+/// A table, and the key column by which its rows are removed in steps.
+type KeyedTable = (&'static str, &'static str);
+
+/// The tables with rows of tournaments. The partitioned tables are included for tournaments in the
+/// shared partition. Faults are not removed: they are few, and `arbiter_faults_total` must not
+/// decrease.
+const TOURNAMENT_TABLES: [KeyedTable; 11] = [
     ("records", "number"),
     ("evidence", "number"),
     ("bot_state", "number"),
     ("results", "number"),
+    ("absences", "number"),
     ("matches", "number"),
     ("invalidated_matches", "number"),
     ("match_audits", "number"),
-    ("worker_residuals", "worker"),
-    ("residual_checks", "edition"),
-    ("pending_reuse", "number"),
     ("lot_order", "before"),
     ("lots", "number"),
     ("lot_counts", "state"),
+];
+
+/// The tables with rows of editions.
+const EDITION_TABLES: [KeyedTable; 6] = [
+    ("worker_residuals", "worker"),
+    ("residual_checks", "edition"),
     ("standings", "entrant"),
     ("progress", "edition"),
     ("progress_samples", "edition"),
@@ -35,9 +42,8 @@ pub async fn add(
     now: OffsetDateTime,
 ) -> Result<()> {
     let statement = "
-        UPDATE lots AS l SET state = 'cancelled', deadline = NULL
-        FROM editions e
-        WHERE e.tournament = $1 AND l.edition = e.id AND l.state = 'leased'";
+        UPDATE lots SET state = 'cancelled', deadline = NULL
+        WHERE tournament = $1 AND state = 'leased'";
     sqlx::query(statement).bind(tournament).execute(&mut *connection).await?;
     let statement = "
         INSERT INTO deleted_tournaments (tournament, name, at)
@@ -77,30 +83,41 @@ pub async fn unlock(db: impl PgExecutor<'_>) -> Result<()> {
     sqlx::query(statement).execute(db).await.map(drop)
 }
 
-/// The editions of a tournament, including partly removed ones.
-pub async fn editions(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<EditionId>> {
+/// Removes the rows of a tournament's matches, lots and sums.
+pub async fn delete_rows(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
+    for table in TOURNAMENT_TABLES {
+        delete_in_steps(&mut *connection, table, ("tournament", tournament.0)).await?;
+    }
     let statement = "SELECT id FROM editions WHERE tournament = $1 ORDER BY id";
-    sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
-}
-
-/// Removes the rows of an edition's matches, lots and sums, a thousand at a time, in the order of
-/// the key's index.
-pub async fn delete_edition(connection: &mut PgConnection, edition: EditionId) -> Result<()> {
-    for (table, key) in ROWS {
-        let statement = format!(
-            "DELETE FROM {table} WHERE edition = $1 AND {key} <= (
-                SELECT max({key}) FROM (
-                    SELECT {key} FROM {table} WHERE edition = $1 ORDER BY {key} LIMIT 1000
-                ) AS few)"
-        );
-        loop {
-            let query = sqlx::query(AssertSqlSafe(statement.clone())).bind(edition);
-            if query.execute(&mut *connection).await?.rows_affected() == 0 {
-                break;
-            }
+    let editions: Vec<i32> =
+        sqlx::query_scalar(statement).bind(tournament).fetch_all(&mut *connection).await?;
+    for edition in editions {
+        for table in EDITION_TABLES {
+            delete_in_steps(&mut *connection, table, ("edition", edition)).await?;
         }
     }
     Ok(())
+}
+
+/// Removes the rows of a table whose column has this value, a thousand at a time, in the order of
+/// the key's index.
+async fn delete_in_steps(
+    connection: &mut PgConnection,
+    (table, key): KeyedTable,
+    (column, value): (&str, i32),
+) -> Result<()> {
+    let statement = format!(
+        "DELETE FROM {table} WHERE {column} = $1 AND {key} <= (
+            SELECT max({key}) FROM (
+                SELECT {key} FROM {table} WHERE {column} = $1 ORDER BY {key} LIMIT 1000
+            ) AS few)"
+    );
+    loop {
+        let query = sqlx::query(AssertSqlSafe(statement.clone())).bind(value);
+        if query.execute(&mut *connection).await?.rows_affected() == 0 {
+            return Ok(());
+        }
+    }
 }
 
 /// Removes unused snapshots among the thousand after this digest. Returns the last examined digest,
@@ -129,8 +146,8 @@ pub async fn delete_snapshots(
     Ok(Some(last))
 }
 
-/// Removes a tournament after the rows of its editions: its bots, their versions, the bundles that
-/// no other version has, and the tournament.
+/// Removes a tournament after its other rows: its editions, its bots, their versions, the bundles
+/// that no other version has, and the tournament.
 pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
     let bundles = "
         WITH gone AS (

@@ -1,10 +1,15 @@
 //! Editions: complete schedules over fixed versions, and their progress.
+//!
+//! An edition consists of the matches of its tournament before its end, without those that are
+//! absent from it ([`EditionScope`]).
 
 use arbiter_games::{Game, Games, RULES_VERSION, string_enum};
-use arbiter_proto::ids::{BotId, EditionId, TournamentId, VersionId};
+use arbiter_proto::ids::{BotId, EditionId, MatchId, MatchNumber, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
+
+use super::invalidated_matches;
 
 string_enum! {
     /// The state of an edition.
@@ -35,14 +40,16 @@ pub struct Edition {
     pub components: i16,
     /// Its state.
     pub state: EditionState,
+    /// The first match that it added.
+    pub first_match: i64,
+    /// The number after the last match that it added.
+    pub end_match: i64,
     /// Number of matches planned until now.
     pub matches: i64,
     /// Whether more matches are planned after the results of these.
     pub open_ended: bool,
     /// The version of the rules.
     pub rules: String,
-    /// Whether its lots are checked for reuse before they are leased.
-    pub checks_reuse: bool,
     /// Number of matches in its standings.
     pub counted: i64,
     /// When it was opened.
@@ -51,10 +58,78 @@ pub struct Edition {
     pub ended_at: Option<OffsetDateTime>,
 }
 
+impl Edition {
+    /// Which matches it consists of.
+    pub fn scope(&self) -> EditionScope {
+        let Self { id, tournament, number, end_match: end, .. } = *self;
+        EditionScope { id, tournament, number, end }
+    }
+}
+
+/// Which matches of its tournament an edition consists of: those before `end`, without the absent
+/// ones (`members!`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
+pub struct EditionScope {
+    /// The edition.
+    pub id: EditionId,
+    /// Its tournament.
+    pub tournament: TournamentId,
+    /// Its number in the tournament, from 1.
+    pub number: i32,
+    /// The number after its last match.
+    #[sqlx(rename = "end_match")]
+    pub end: i64,
+}
+
+/// The condition that the match of a row belongs to an edition, where `$1` to `$3` are the
+/// tournament, number and end of its [`EditionScope`].
+macro_rules! members {
+    ($row:literal) => {
+        concat!(
+            $row,
+            ".tournament = $1 AND ",
+            $row,
+            ".number < $3 AND NOT EXISTS (
+                SELECT FROM absences absent
+                WHERE absent.tournament = $1 AND absent.number = ",
+            $row,
+            ".number AND absent.since <= $2 AND (absent.until IS NULL OR absent.until > $2))"
+        )
+    };
+}
+pub(crate) use members;
+
+/// The scope of an edition.
+pub async fn scope(db: impl PgExecutor<'_>, id: EditionId) -> Result<EditionScope> {
+    let statement = "SELECT id, tournament, number, end_match FROM editions WHERE id = $1";
+    sqlx::query_as(statement).bind(id).fetch_one(db).await
+}
+
+/// The edition that added a match. Its seed and rules are those of the match.
+pub async fn adding(db: impl PgExecutor<'_>, id: MatchId) -> Result<EditionId> {
+    let statement = "
+        SELECT id FROM editions WHERE tournament = $1 AND first_match <= $2 AND end_match > $2";
+    sqlx::query_scalar(statement).bind(id.tournament).bind(id.number).fetch_one(db).await
+}
+
+/// Whether an edition before this one has the same rules and seed, and so may have some of its
+/// matches.
+pub async fn has_comparable(db: impl PgExecutor<'_>, edition: EditionScope) -> Result<bool> {
+    let statement = "
+        SELECT EXISTS (
+            SELECT FROM editions this
+            JOIN tournaments t ON t.id = this.tournament
+            JOIN editions e ON e.tournament = this.tournament AND e.number < this.number
+                AND e.rules = this.rules AND e.end_match > e.first_match
+                AND same_seed(e.number, this.number, t.beacon_from)
+            WHERE this.id = $1)";
+    sqlx::query_scalar(statement).bind(edition.id).fetch_one(db).await
+}
+
 /// An entrant of an edition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct EntrantRow {
-    /// Its number in the edition.
+    /// The bot and its program, the same in all editions.
     #[sqlx(try_from = "i32")]
     pub entrant: Entrant,
     /// The bot.
@@ -73,8 +148,10 @@ pub async fn create(
 ) -> Result<EditionId> {
     let statement = "
         WITH made AS (
-            INSERT INTO editions (tournament, number, components, open_ended, created_at, rules)
-            SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4, $5
+            INSERT INTO editions (tournament, number, components, open_ended, created_at, rules,
+                first_match, end_match)
+            SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4, $5,
+                coalesce(max(end_match), 0), coalesce(max(end_match), 0)
             FROM editions WHERE tournament = $1 RETURNING id
         ), counting AS (
             INSERT INTO progress (edition, counted) SELECT id, 0 FROM made
@@ -84,13 +161,7 @@ pub async fn create(
     query.bind(now).bind(RULES_VERSION).fetch_one(db).await
 }
 
-/// Makes maintenance check the lots of an edition for reuse before they are leased.
-pub async fn set_checks_reuse(db: impl PgExecutor<'_>, edition: EditionId) -> Result<()> {
-    let statement = "UPDATE editions SET checks_reuse = true WHERE id = $1";
-    sqlx::query(statement).bind(edition).execute(db).await.map(drop)
-}
-
-/// Enters versions in an edition. They are numbered from 0 in this order.
+/// Enters versions in an edition, in the order of its schedule.
 ///
 /// # Errors
 /// If two of the versions belong to one bot.
@@ -100,17 +171,18 @@ pub async fn enter(
     versions: &[VersionId],
 ) -> Result<u64> {
     let statement = "
-        INSERT INTO entrants (edition, entrant, bot, version)
-        SELECT $1, u.place - 1, v.bot, v.id
+        INSERT INTO entrants (edition, place, entrant, bot, version)
+        SELECT $1, u.place - 1, (
+            SELECT min(o.id) FROM versions o WHERE o.bot = v.bot AND o.digest = v.digest
+        ), v.bot, v.id
         FROM unnest($2::int[]) WITH ORDINALITY AS u (version, place)
         JOIN versions v ON v.id = u.version";
     Ok(sqlx::query(statement).bind(edition).bind(versions).execute(db).await?.rows_affected())
 }
 
-/// The entrants of an edition, in the order of their numbers.
+/// The entrants of an edition, in the order of its schedule.
 pub async fn entrants(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<EntrantRow>> {
-    let statement =
-        "SELECT entrant, bot, version FROM entrants WHERE edition = $1 ORDER BY entrant";
+    let statement = "SELECT entrant, bot, version FROM entrants WHERE edition = $1 ORDER BY place";
     sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
@@ -173,6 +245,15 @@ pub async fn find(
     sqlx::query_as(statement).bind(tournament).bind(number).fetch_optional(db).await
 }
 
+/// The edition before this one.
+pub async fn newest_before(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Option<Edition>> {
+    let statement = edition!(
+        "JOIN editions this ON this.id = $1
+        WHERE e.tournament = this.tournament AND e.number = this.number - 1"
+    );
+    sqlx::query_as(statement).bind(edition).fetch_optional(db).await
+}
+
 /// The editions of a tournament, newest first.
 pub async fn of_tournament(
     db: impl PgExecutor<'_>,
@@ -182,48 +263,46 @@ pub async fn of_tournament(
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
 
-/// An edition that needs maintenance.
+/// A tournament whose queue needs maintenance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
-pub struct DueEdition {
-    /// The edition.
-    pub id: EditionId,
-    /// Its state.
-    pub state: EditionState,
+pub struct DueTournament {
+    /// The tournament.
+    #[sqlx(rename = "tournament")]
+    pub id: TournamentId,
+    /// The edition that is being played, if there is one.
+    pub running: Option<i32>,
     /// Whether it has leases past their deadline, or lots whose delay has passed.
     pub expires: bool,
 }
 
-/// The editions that need maintenance, oldest first:
+/// The tournaments whose queues need maintenance, oldest first:
 ///
-/// - running editions;
-/// - replaced editions with uncounted results, which later editions reuse;
-/// - replaced editions with lots that workers returned during the replacement;
-/// - editions with expired leases, or with lots whose delay has passed.
-pub async fn needing_maintenance(db: impl PgExecutor<'_>) -> Result<Vec<DueEdition>> {
-    // The statement skips editions before the second newest complete edition. They were maintained
-    // when they were newer.
+/// - tournaments with a running edition;
+/// - tournaments with reported lots that are not counted, or pending lots without a running
+///   edition, which workers returned while the edition was cancelled;
+/// - tournaments with expired leases, or with lots whose delay has passed.
+pub async fn needing_maintenance(db: impl PgExecutor<'_>) -> Result<Vec<DueTournament>> {
+    // The first reported or pending lot of a tournament is one index lookup.
     let statement = "
         WITH now AS MATERIALIZED (SELECT database_clock() AS at), due AS (
-            SELECT id, false AS expires FROM editions WHERE state = 'running'
-            UNION
-            SELECT e.id, false FROM tournaments t
-            JOIN editions e ON e.tournament = t.id
-            WHERE t.state = 'open' AND e.state = 'cancelled' AND e.id > coalesce((
-                SELECT c.id FROM editions c WHERE c.tournament = t.id AND c.state = 'complete'
-                ORDER BY c.id DESC OFFSET 1 LIMIT 1), 0)
-              AND coalesce((
-                SELECT true FROM lots WHERE edition = e.id AND state = 'reported' AND NOT reused
-                LIMIT 1
+            SELECT tournament, id AS running, false AS expires FROM editions WHERE state = 'running'
+            UNION ALL
+            SELECT t.id, NULL, false FROM tournaments t
+            WHERE coalesce((
+                SELECT true FROM lots WHERE tournament = t.id AND state = 'reported'
+                ORDER BY number LIMIT 1
               ), (
-                SELECT true FROM lots WHERE edition = e.id AND state = 'pending'
+                SELECT true FROM lots WHERE tournament = t.id AND state = 'pending'
                 ORDER BY expected_ms DESC, number LIMIT 1), false)
-            UNION
-            SELECT edition, true FROM lots WHERE state = 'leased' AND deadline < (SELECT at FROM now)
-            UNION
-            SELECT edition, true FROM lots WHERE state = 'delayed' AND not_before <= (SELECT at FROM now)
+            UNION ALL
+            SELECT tournament, NULL, true FROM lots
+            WHERE state = 'leased' AND deadline < (SELECT at FROM now)
+            UNION ALL
+            SELECT tournament, NULL, true FROM lots
+            WHERE state = 'delayed' AND not_before <= (SELECT at FROM now)
         )
-        SELECT e.id, e.state, bool_or(due.expires) AS expires
-        FROM due JOIN editions e ON e.id = due.id GROUP BY e.id, e.state ORDER BY e.id";
+        SELECT tournament, max(running) AS running, bool_or(expires) AS expires
+        FROM due GROUP BY tournament ORDER BY tournament";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
@@ -242,9 +321,9 @@ pub async fn is_blocked_by_suspension(
     let statement = "
         SELECT EXISTS (
             SELECT FROM editions e
-            JOIN lots l ON l.edition = e.id AND l.state = 'aside'
-            JOIN matches m ON m.edition = e.id
-                AND m.number >= l.first_match AND m.number < l.first_match + l.count
+            JOIN lots l ON l.tournament = e.tournament AND l.state = 'aside'
+            JOIN matches m ON m.tournament = e.tournament
+                AND m.number >= l.number AND m.number < l.number + l.count
             JOIN entrants n ON n.edition = e.id AND n.entrant = ANY (m.seats)
             JOIN bots b ON b.id = n.bot AND b.stood_down_version >= n.version
             WHERE e.tournament = $1 AND e.state = 'running')";
@@ -273,18 +352,19 @@ pub async fn official_at(
     query.fetch_optional(db).await
 }
 
-/// Adds to the number of planned matches, and stores whether more may follow. Returns whether the
-/// edition accepts more matches.
+/// Adds to the number of planned matches of an edition, moves its end, and stores whether more may
+/// follow. Returns whether the edition accepts more matches.
 pub async fn grow(
     db: impl PgExecutor<'_>,
     edition: EditionId,
     matches: i64,
+    end: MatchNumber,
     open_ended: bool,
 ) -> Result<bool> {
     let statement = "
-        UPDATE editions SET matches = matches + $2, open_ended = $3
+        UPDATE editions SET matches = matches + $2, end_match = $3, open_ended = $4
         WHERE id = $1 AND state IN ('planning', 'running') AND (open_ended OR state = 'planning')";
-    let query = sqlx::query(statement).bind(edition).bind(matches).bind(open_ended);
+    let query = sqlx::query(statement).bind(edition).bind(matches).bind(end).bind(open_ended);
     Ok(query.execute(db).await?.rows_affected() == 1)
 }
 
@@ -347,18 +427,9 @@ pub async fn cancel(
 }
 
 /// Whether an edition counts a void result.
-pub async fn counts_void_result(db: impl PgExecutor<'_>, edition: EditionId) -> Result<bool> {
-    // The first part is cheap and nearly always false, so the second part rarely runs.
-    let statement = "
-        SELECT EXISTS (
-            SELECT FROM invalidated_matches v JOIN editions e ON e.id = v.edition
-            JOIN editions this ON this.tournament = e.tournament WHERE this.id = $1
-        ) AND EXISTS (
-            SELECT FROM results r JOIN invalidated_matches v
-                ON v.edition = coalesce(r.source_edition, r.edition)
-                AND v.number = coalesce(r.source_number, r.number)
-            WHERE r.edition = $1)";
-    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
+pub async fn counts_void_result(db: &mut PgConnection, edition: EditionId) -> Result<bool> {
+    let scope = scope(&mut *db, edition).await?;
+    Ok(!invalidated_matches::of_edition(db, scope).await?.is_empty())
 }
 
 /// Whether an edition counts a void result, and no later edition will replay the match: it is the
@@ -374,7 +445,7 @@ pub async fn keeps_void_result(db: &mut PgConnection, edition: EditionId) -> Res
 }
 
 /// Adds to the number of matches in the standings of an edition, and to the number of those that
-/// were not reused.
+/// were played for it.
 pub async fn count(
     db: impl PgExecutor<'_>,
     edition: EditionId,

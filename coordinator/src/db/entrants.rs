@@ -1,16 +1,25 @@
 //! The entrants of an edition by name.
 
+use std::collections::HashMap;
+
 use arbiter_proto::ids::{BotId, EditionId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::{FromRow, PgExecutor, Result};
 
-/// The entrants of an edition, entrant 0 first.
+/// The entrants of an edition, in the order of its schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Roster(Vec<EntrantInfo>);
+pub struct Roster {
+    infos: Vec<EntrantInfo>,
+    /// Where each entrant stands in `infos`.
+    places: HashMap<Entrant, usize>,
+}
 
 /// The public description of an entrant.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct EntrantInfo {
+    /// The bot and its program, the same in all editions.
+    #[sqlx(try_from = "i32")]
+    pub entrant: Entrant,
     /// The bot.
     pub bot: BotId,
     /// Its name.
@@ -30,23 +39,29 @@ impl Roster {
     /// The roster of this edition.
     pub async fn of(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Self> {
         let statement = "
-            SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
+            SELECT e.entrant, b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
                 coalesce(t.program, v.digest) AS program
             FROM entrants e JOIN versions v ON v.id = e.version JOIN bots b ON b.id = e.bot
             LEFT JOIN trials t ON t.version = v.id
-            WHERE e.edition = $1 ORDER BY e.entrant";
-        sqlx::query_as(statement).bind(edition).fetch_all(db).await.map(Self)
+            WHERE e.edition = $1 ORDER BY e.place";
+        let infos: Vec<EntrantInfo> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
+        let places = infos.iter().enumerate().map(|(place, info)| (info.entrant, place)).collect();
+        Ok(Self { infos, places })
     }
 
     /// An entrant. The roster contains every entrant of the edition's matches.
     pub fn get(&self, entrant: Entrant) -> Option<&EntrantInfo> {
-        usize::try_from(entrant.0).ok().and_then(|index| self.0.get(index))
+        self.place(entrant).map(|place| &self.infos[place])
     }
 
-    /// All entrants, entrant 0 first.
+    /// Where an entrant stands in the schedule, from 0.
+    pub fn place(&self, entrant: Entrant) -> Option<usize> {
+        self.places.get(&entrant).copied()
+    }
+
+    /// All entrants, in the order of the schedule.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Entrant, &EntrantInfo)> {
-        let with_number = |(index, info)| (Entrant(i32::try_from(index).unwrap_or(i32::MAX)), info);
-        self.0.iter().enumerate().map(with_number)
+        self.infos.iter().map(|info| (info.entrant, info))
     }
 
     /// The entrant whose bot has this name.
@@ -59,7 +74,7 @@ impl EntrantInfo {
     /// A submitted version, described like an entrant. It need not have entered.
     pub async fn of_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<Self> {
         let statement = "
-            SELECT b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
+            SELECT v.id AS entrant, b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
                 coalesce(t.program, v.digest) AS program
             FROM versions v JOIN bots b ON b.id = v.bot LEFT JOIN trials t ON t.version = v.id
             WHERE v.id = $1";
@@ -69,8 +84,8 @@ impl EntrantInfo {
     /// The house bots of a tournament that take part, in the order of their first submissions.
     pub async fn of_house(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Self>> {
         let statement = "
-            SELECT DISTINCT ON (b.id) b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
-                coalesce(t.program, v.digest) AS program
+            SELECT DISTINCT ON (b.id) v.id AS entrant, b.id AS bot, b.name, v.number AS version,
+                v.digest, b.owner, coalesce(t.program, v.digest) AS program
             FROM bots b JOIN versions v ON v.bot = b.id LEFT JOIN trials t ON t.version = v.id
             WHERE b.tournament = $1 AND b.owner IS NULL AND b.withdrawn_at IS NULL
                 AND (t.state IS NULL OR t.state = 'passed')
@@ -79,7 +94,19 @@ impl EntrantInfo {
     }
 }
 
-/// The editions of a bot, newest first, with its entrant number in each.
+/// The bots in these seats, in the order of `seats`.
+pub async fn of_seats(db: impl PgExecutor<'_>, seats: &[Entrant]) -> Result<Vec<EntrantInfo>> {
+    let statement = "
+        SELECT v.id AS entrant, b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
+            coalesce(t.program, v.digest) AS program
+        FROM unnest($1::int[]) WITH ORDINALITY AS u (entrant, seat)
+        JOIN versions v ON v.id = u.entrant JOIN bots b ON b.id = v.bot
+        LEFT JOIN trials t ON t.version = v.id ORDER BY u.seat";
+    let seats: Vec<_> = seats.iter().map(|entrant| entrant.0).collect();
+    sqlx::query_as(statement).bind(seats).fetch_all(db).await
+}
+
+/// The editions of a bot, newest first, with its entrant in each.
 pub async fn editions_of(db: impl PgExecutor<'_>, bot: BotId) -> Result<Vec<(EditionId, Entrant)>> {
     let statement = "SELECT edition, entrant FROM entrants WHERE bot = $1 ORDER BY edition DESC";
     let rows: Vec<(EditionId, i32)> = sqlx::query_as(statement).bind(bot).fetch_all(db).await?;

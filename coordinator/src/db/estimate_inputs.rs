@@ -23,23 +23,14 @@ pub struct Means {
 pub async fn means(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Means> {
     let statement = "
         SELECT (
-            SELECT avg(s.wall_ms)::float8 FROM (
-                SELECT r.wall_ms FROM (
-                    SELECT id FROM editions WHERE tournament = $1 ORDER BY id DESC LIMIT 4
-                ) e CROSS JOIN LATERAL (
-                    SELECT wall_ms FROM results WHERE edition = e.id
-                    ORDER BY number DESC LIMIT $3
-                ) r LIMIT $3
-            ) s
+            SELECT avg(r.wall_ms)::float8 FROM (
+                SELECT wall_ms FROM results WHERE tournament = $1 ORDER BY number DESC LIMIT $3
+            ) r
         ) AS wall_ms, (
-            SELECT avg(s.size)::float8 FROM (
-                SELECT r.size FROM (
-                    SELECT id FROM editions WHERE tournament = $1 ORDER BY id DESC LIMIT 4
-                ) e CROSS JOIN LATERAL (
-                    SELECT coalesce(length, octet_length(bytes)) AS size FROM records WHERE edition = e.id
-                    ORDER BY number DESC LIMIT $2
-                ) r LIMIT $2
-            ) s
+            SELECT avg(r.size)::float8 FROM (
+                SELECT coalesce(length, octet_length(bytes)) AS size FROM records
+                WHERE tournament = $1 ORDER BY number DESC LIMIT $2
+            ) r
         ) AS record";
     sqlx::query_as(statement)
         .bind(tournament)
@@ -56,28 +47,26 @@ pub struct Lineup {
     pub digests: Vec<Vec<u8>>,
     /// The board, if the tournament has several.
     pub board: Option<i16>,
-    /// The number of its matches in the edition with most of them.
+    /// The number of its matches.
     pub times: i64,
 }
 
 /// The lineups of the matches that were played with the seed of the next edition. The next edition
-/// may reuse the results of these matches.
+/// may share these matches.
 pub async fn lineups(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Lineup>> {
     let statement = "
-        SELECT board, digests, max(times) AS times FROM (
-            SELECT edition, board, digests, sum(times)::bigint AS times FROM (
-                SELECT m.edition, m.board, count(*) AS times, (
-                    SELECT array_agg(v.digest ORDER BY s.seat)
-                    FROM unnest(m.seats) WITH ORDINALITY AS s (entrant, seat)
-                    JOIN entrants n ON n.edition = m.edition AND n.entrant = s.entrant
-                    JOIN versions v ON v.id = n.version
-                ) AS digests
-                FROM matches m JOIN results r ON r.edition = m.edition AND r.number = m.number
-                WHERE m.edition IN (
-                    SELECT e.id FROM editions e JOIN tournaments t ON t.id = e.tournament
-                    WHERE t.id = $1 AND e.number >= coalesce(t.beacon_from, 0))
-                GROUP BY m.edition, m.board, m.seats
-            ) f GROUP BY edition, board, digests
+        SELECT board, digests, sum(times)::bigint AS times FROM (
+            SELECT m.board, count(*) AS times, (
+                SELECT array_agg(v.digest ORDER BY s.seat)
+                FROM unnest(m.seats) WITH ORDINALITY AS s (entrant, seat)
+                JOIN versions v ON v.id = s.entrant
+            ) AS digests
+            FROM matches m JOIN results r ON r.tournament = m.tournament AND r.number = m.number
+            WHERE m.tournament = $1 AND m.number >= (
+                SELECT min(e.first_match)
+                FROM editions e JOIN tournaments t ON t.id = e.tournament
+                WHERE t.id = $1 AND e.number >= coalesce(t.beacon_from, 0))
+            GROUP BY m.board, m.seats
         ) f GROUP BY board, digests";
     let mut rows = sqlx::query_as(statement).bind(tournament).fetch(db);
     let mut lineups = Vec::new();

@@ -1,9 +1,9 @@
 //! Operations on the leases of lots, trials and shadow matches.
 //!
-//! A trial is leased as the lot with the number of its version in edition 0, a shadow match as the
-//! lot with its own number in the negative of its edition ([`Lease`]).
+//! A trial is leased as the lot with the number of its version in tournament 0, a shadow match as
+//! the lot with its own number in the negative of its tournament ([`Lease`]).
 
-use arbiter_proto::ids::{Attempt, EditionId, Lease, LotNumber, WorkerId};
+use arbiter_proto::ids::{Attempt, Lease, LotNumber, TournamentId, WorkerId};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::QueryAs;
 use sqlx::{FromRow, PgConnection, PgExecutor, Postgres, Result};
@@ -54,8 +54,8 @@ pub(super) type Query<'q, T> = QueryAs<'q, Postgres, T, PgArguments>;
 /// Leases as three columns, for the arguments of statements.
 pub(super) fn columns(
     leases: impl Iterator<Item = Lease>,
-) -> (Vec<EditionId>, Vec<LotNumber>, Vec<Attempt>) {
-    leases.map(|Lease { lot, attempt }| (lot.edition, lot.number, attempt)).collect()
+) -> (Vec<TournamentId>, Vec<LotNumber>, Vec<Attempt>) {
+    leases.map(|Lease { lot, attempt }| (lot.tournament, lot.number, attempt)).collect()
 }
 
 /// A query with the arguments `$1` to `$3` for these leases and `$4` for the worker.
@@ -67,8 +67,8 @@ pub(super) fn on_leases<'q, T>(
 where
     T: for<'r> FromRow<'r, PgRow>,
 {
-    let (editions, numbers, attempts) = columns(leases.iter().copied());
-    sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts).bind(by)
+    let (tournaments, numbers, attempts) = columns(leases.iter().copied());
+    sqlx::query_as(statement).bind(tournaments).bind(numbers).bind(attempts).bind(by)
 }
 
 /// A query with the arguments `$1` to `$3` for the leases of these failures, `$4` to `$6` for their
@@ -78,8 +78,8 @@ pub(super) fn on_failures<'q>(
     failures: &'q [Failure],
     retry_policy: &RetryPolicy,
 ) -> Query<'q, FailedLease> {
-    let (editions, numbers, attempts) = columns(failures.iter().map(|failure| failure.lease));
-    let query = sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts);
+    let (tournaments, numbers, attempts) = columns(failures.iter().map(|failure| failure.lease));
+    let query = sqlx::query_as(statement).bind(tournaments).bind(numbers).bind(attempts);
     query
         .bind(failures.iter().map(|failure| failure.reason.as_str()).collect::<Vec<_>>())
         .bind(failures.iter().map(|failure| failure.kind.as_str()).collect::<Vec<_>>())
@@ -92,7 +92,7 @@ pub(super) fn on_failures<'q>(
 /// The leases of a statement, as a table `u`.
 macro_rules! leases {
     () => {
-        "unnest($1::int[], $2::bigint[], $3::int[]) AS u (edition, number, attempt)"
+        "unnest($1::int[], $2::bigint[], $3::int[]) AS u (tournament, number, attempt)"
     };
 }
 
@@ -100,21 +100,22 @@ macro_rules! leases {
 macro_rules! failures {
     () => {
         "unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[])
-            AS u (edition, number, attempt, reason, kind, by)"
+            AS u (tournament, number, attempt, reason, kind, by)"
     };
 }
 
 /// The condition that a row `r` of a table has the lease of a row of `u`.
 macro_rules! held {
     (lots) => {
-        "r.edition = u.edition AND r.number = u.number AND r.attempt = u.attempt
+        "r.tournament = u.tournament AND r.number = u.number AND r.attempt = u.attempt
             AND r.state IS NOT DISTINCT FROM 'leased'"
     };
     (trials) => {
-        "u.edition = 0 AND r.version = u.number AND r.attempt = u.attempt AND r.state = 'leased'"
+        "u.tournament = 0 AND r.version = u.number AND r.attempt = u.attempt
+            AND r.state = 'leased'"
     };
     (match_audits) => {
-        "r.edition = -u.edition AND r.number = u.number AND r.attempt = u.attempt
+        "r.tournament = -u.tournament AND r.number = u.number AND r.attempt = u.attempt
             AND r.kind = 'shadow' AND r.state = 'leased'"
     };
 }
@@ -159,14 +160,14 @@ macro_rules! renew {
             stringify!($table),
             " r ON ",
             held!($table),
-            "   ORDER BY u.edition, u.number FOR UPDATE OF r SKIP LOCKED
+            "   ORDER BY u.tournament, u.number FOR UPDATE OF r SKIP LOCKED
             ), renewed AS (
                 UPDATE ",
             stringify!($table),
             " AS r SET deadline = database_clock() + $5::interval
                 FROM free u WHERE ",
             held!($table),
-            ") SELECT edition, number, attempt FROM held"
+            ") SELECT tournament, number, attempt FROM held"
         )
     };
 }
@@ -191,8 +192,8 @@ pub async fn renew(
 }
 
 /// Returns unplayed leases of a kind to the queue, without a fault. Skips leases that are not valid
-/// or do not belong to the worker, and returns the others. Lots of a cancelled edition become
-/// cancelled.
+/// or do not belong to the worker, and returns the others. Lots of a tournament without a running
+/// edition become cancelled.
 pub async fn return_leases(
     db: impl PgExecutor<'_>,
     kind: Kind,
@@ -202,27 +203,41 @@ pub async fn return_leases(
     let statement = match kind {
         Kind::Lots => concat!(
             "WITH held AS (
-                SELECT u.* FROM ", leases!(),
-            " JOIN lots r ON ", held!(lots), " AND ", ours!(lots, "$4::int"),
-            "   ORDER BY u.edition, u.number FOR UPDATE OF r
+                SELECT u.* FROM ",
+            leases!(),
+            " JOIN lots r ON ",
+            held!(lots),
+            " AND ",
+            ours!(lots, "$4::int"),
+            " ORDER BY u.tournament, u.number FOR UPDATE OF r
             )
             UPDATE lots AS l
-            SET state = CASE WHEN e.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END::lot_state,
-                deadline = NULL
-            FROM held JOIN editions e ON e.id = held.edition
-            WHERE l.edition = held.edition AND l.number = held.number
-            RETURNING l.edition, l.number, l.attempt"
+            SET deadline = NULL,
+                state = CASE WHEN EXISTS (
+                    SELECT FROM editions e
+                    WHERE e.tournament = held.tournament AND e.state = 'running'
+                ) THEN 'pending' ELSE 'cancelled' END::lot_state
+            FROM held WHERE l.tournament = held.tournament AND l.number = held.number
+            RETURNING l.tournament, l.number, l.attempt"
         ),
         Kind::Trials => concat!(
-            "UPDATE trials AS r SET state = 'waiting', deadline = NULL
-            FROM ", leases!(), " WHERE ", held!(trials), " AND ", ours!(trials, "$4::int"),
-            " RETURNING u.edition, u.number, u.attempt"
+            "UPDATE trials AS r SET state = 'waiting', deadline = NULL FROM ",
+            leases!(),
+            " WHERE ",
+            held!(trials),
+            " AND ",
+            ours!(trials, "$4::int"),
+            " RETURNING u.tournament, u.number, u.attempt"
         ),
         Kind::ShadowMatches => concat!(
-            "UPDATE match_audits AS r SET state = 'waiting', deadline = NULL, second_worker = NULL
-            FROM ", leases!(),
-            " WHERE ", held!(match_audits), " AND ", ours!(match_audits, "$4::int"),
-            " RETURNING u.edition, u.number, u.attempt"
+            "UPDATE match_audits AS r
+            SET state = 'waiting', deadline = NULL, second_worker = NULL FROM ",
+            leases!(),
+            " WHERE ",
+            held!(match_audits),
+            " AND ",
+            ours!(match_audits, "$4::int"),
+            " RETURNING u.tournament, u.number, u.attempt"
         ),
     };
     on_leases(statement, by, leases).fetch_all(db).await
@@ -236,18 +251,19 @@ pub async fn held_by(
 ) -> Result<Vec<Lease>> {
     let statement = match kind {
         Kind::Lots => {
-            "SELECT edition, number, attempt FROM lots WHERE state = 'leased' AND worker = ANY ($1)
-            ORDER BY edition, number FOR UPDATE"
+            "SELECT tournament, number, attempt FROM lots
+            WHERE state = 'leased' AND worker = ANY ($1)
+            ORDER BY tournament, number FOR UPDATE"
         }
         Kind::Trials => {
-            "SELECT 0 AS edition, version::bigint AS number, attempt FROM trials
+            "SELECT 0 AS tournament, version::bigint AS number, attempt FROM trials
             WHERE state = 'leased' AND holder_attempt = attempt AND holder = ANY ($1)
             ORDER BY version FOR UPDATE"
         }
         Kind::ShadowMatches => {
-            "SELECT -edition AS edition, number, attempt FROM match_audits a
+            "SELECT -tournament AS tournament, number, attempt FROM match_audits a
             WHERE kind = 'shadow' AND state = 'leased' AND second_worker = ANY ($1)
-            ORDER BY a.edition, number FOR UPDATE"
+            ORDER BY a.tournament, number FOR UPDATE"
         }
     };
     sqlx::query_as(statement).bind(workers).fetch_all(db).await
@@ -259,14 +275,16 @@ pub async fn held_by_others(
     worker: WorkerId,
     leases: &[Lease],
 ) -> Result<Vec<Lease>> {
-    let statement =
-        concat!(
-        "SELECT u.* FROM ", leases!(),
-        " JOIN lots l ON l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
+    let statement = concat!(
+        "SELECT u.* FROM ",
+        leases!(),
+        " JOIN lots l
+            ON l.tournament = u.tournament AND l.number = u.number AND l.attempt = u.attempt
         WHERE l.worker <> $4 AND l.state IN ('leased', 'reported', 'counted')
         UNION ALL
-        SELECT u.* FROM ", leases!(),
-        " JOIN trials t ON u.edition = 0 AND t.version = u.number AND t.attempt = u.attempt
+        SELECT u.* FROM ",
+        leases!(),
+        " JOIN trials t ON u.tournament = 0 AND t.version = u.number AND t.attempt = u.attempt
         WHERE t.holder_attempt = t.attempt AND t.holder <> $4
           AND t.state IN ('leased', 'passed', 'failed')"
     );

@@ -1,18 +1,19 @@
 //! Lots: matches leased together. These are the rows of the queue that change most often.
 //!
 //! ```text
-//! blocked ──► pending ◄──────────────── delayed ◄──┐
-//!    │  ▲       │  ▲ return                       │ fault, one match
-//!    ▼  │       ▼  │                              │
-//! checking   leased ──────────────────────────────┼──► aside (too many faults) ──► pending
-//!       │       │ report                          └──► split (several matches: each is retried
-//!       ▼       ▼                                      in a separate delayed lot)
-//!          reported ──► counted         blocked, checking, pending, leased, delayed, aside ──► cancelled
+//! blocked ──► pending ◄──── delayed ◄──┐
+//!    │  ▲       │  ▲ return             │ fault
+//!    ▼  │       ▼  │                    │
+//! checking   leased ────────────────────┴──► aside (too many faults) ──► pending
+//!               │ report
+//!               ▼
+//!           reported ──► counted       blocked, checking, pending, leased, delayed, aside ──► cancelled
 //! ```
 //!
-//! A lot is checked for reuse if an earlier edition may have played its matches (`reuse_lookup`).
-//! If the edition did, the lot is reported at once. Lots of a replaced edition stay leased while
-//! the next edition may reuse their results. Then they become reported or cancelled.
+//! A lot is named by its first match. A lot of several matches that fails shrinks to its first
+//! match, and each other match gets a separate lot. A lot also shrinks if a new edition does not
+//! need all its matches. Where bots leave files, an unblocked lot is checked first: its match may
+//! be stored already (`stored_match`).
 //!
 //! Statements that change several lots lock them in the same order to avoid deadlocks: first the
 //! lots being played, by number, then the lots that wait for them, by number. Statements that can
@@ -20,7 +21,7 @@
 //! wait.
 
 use arbiter_games::string_enum;
-use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber, WorkerId};
+use arbiter_proto::ids::{EditionId, Lease, LotNumber, MatchNumber, TournamentId, WorkerId};
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use time::{Duration, OffsetDateTime};
 
@@ -30,19 +31,19 @@ mod accept_report;
 mod cancellation;
 mod failure;
 mod lot_counts;
-mod reuse_lookup;
+mod stored_match;
 
 pub use accept_report::{
     Claim, ReportStatus, ReportedLot, mark_reported, promote, report_statuses,
 };
-pub use cancellation::{cancel, cancel_returned, replace};
+pub use cancellation::{
+    absent_in_queue, cancel, cancel_returned, counted, drop_absent, drop_matches, enqueue,
+};
 pub use failure::{
     FailedLease, Failure, RetryPolicy, aside, expire, fail, requeue, resume_delayed,
 };
 pub use lot_counts::{Census, census, merge_counts};
-pub use reuse_lookup::{
-    ReuseCandidate, copy_results, exclude_void, find_reusable, finish_reuse_check,
-};
+pub use stored_match::{CheckedLot, end_check, find_stored, lock_lots, substitute};
 
 string_enum! {
     /// The state of a lot.
@@ -51,8 +52,8 @@ string_enum! {
     pub enum LotState {
         /// It waits for other lots.
         Blocked = "blocked",
-        /// An earlier edition may have played its matches, or may be playing them.
-        CheckingReuse = "checking_reuse",
+        /// Its match may be stored already.
+        Checking = "checking",
         /// It may be leased.
         Pending = "pending",
         /// It is being played.
@@ -63,11 +64,9 @@ string_enum! {
         Counted = "counted",
         /// It failed. It is retried after a delay.
         Delayed = "delayed",
-        /// It failed. Its matches are retried one by one in separate lots.
-        Split = "split",
         /// It failed too often. An organiser decides.
         Aside = "aside",
-        /// Its edition was cancelled.
+        /// No edition needs it any more.
         Cancelled = "cancelled",
     }
 }
@@ -75,10 +74,8 @@ string_enum! {
 /// A lot as planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewLot {
-    /// Its number in the edition, from 0.
+    /// Its number: that of its first match.
     pub number: LotNumber,
-    /// Its first match.
-    pub first_match: MatchNumber,
     /// How many matches it holds.
     pub count: i32,
     /// The expected time of play, in milliseconds.
@@ -96,7 +93,7 @@ pub struct NewLot {
 pub struct InitialLot {
     /// The lot.
     pub lot: NewLot,
-    /// Its first state: [`LotState::Reported`] if its results were reused.
+    /// Its first state.
     pub state: LotState,
 }
 
@@ -109,35 +106,27 @@ impl From<NewLot> for InitialLot {
 
 impl Row for InitialLot {
     const COPY: &'static str = "
-        COPY lots (number, first_match, edition, count, expected_ms, score_len, blockers,
-            has_dependents, state, reused)
+        COPY lots (number, tournament, count, expected_ms, score_len, blockers, has_dependents, state)
         FROM STDIN (FORMAT binary)";
 
-    fn write(&self, edition: EditionId, rows: &mut Rows) {
+    fn write(&self, tournament: TournamentId, rows: &mut Rows) {
         let Self { lot, state } = self;
-        rows.row(10).int8(lot.number.0).int8(lot.first_match.0).int4(edition.0).int4(lot.count);
+        rows.row(8).int8(lot.number.0).int4(tournament.0).int4(lot.count);
         rows.int4(lot.expected_ms).int2(lot.score_len).int2(lot.blockers).flag(lot.has_dependents);
-        rows.bytes(state.as_str().as_bytes()).flag(*state == LotState::Reported);
+        rows.bytes(state.as_str().as_bytes());
     }
 }
 
-/// Adds lots to an edition, and returns their number.
+/// Adds lots to the queue of a tournament, and returns their number.
 ///
 /// # Errors
 /// If one exists already or is invalid.
 pub async fn copy_in(
     connection: &mut PgConnection,
-    edition: EditionId,
+    tournament: TournamentId,
     lots: impl Iterator<Item = impl Into<InitialLot>>,
 ) -> Result<u64> {
-    stream(connection, edition, lots.map(Into::into)).await
-}
-
-/// The number after that of the last lot of an edition.
-pub async fn next_number(db: impl PgExecutor<'_>, edition: EditionId) -> Result<LotNumber> {
-    let statement = "
-        SELECT coalesce(max(number), -1) + 1 FROM lots WHERE edition = $1 AND number >= 0";
-    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
+    stream(connection, tournament, lots.map(Into::into)).await
 }
 
 /// One lot waits for another.
@@ -150,23 +139,24 @@ pub struct Order {
 }
 
 impl Row for Order {
-    const COPY: &'static str = "COPY lot_order (edition, before, after) FROM STDIN (FORMAT binary)";
+    const COPY: &'static str =
+        "COPY lot_order (tournament, before, after) FROM STDIN (FORMAT binary)";
 
-    fn write(&self, edition: EditionId, rows: &mut Rows) {
-        rows.row(3).int4(edition.0).int8(self.before.0).int8(self.after.0);
+    fn write(&self, tournament: TournamentId, rows: &mut Rows) {
+        rows.row(3).int4(tournament.0).int8(self.before.0).int8(self.after.0);
     }
 }
 
-/// Adds rows to the order of an edition's lots, and returns their number.
+/// Adds rows to the order of a tournament's lots, and returns their number.
 ///
 /// # Errors
 /// If a row exists already or is invalid.
 pub async fn copy_order_in(
     connection: &mut PgConnection,
-    edition: EditionId,
+    tournament: TournamentId,
     order: impl Iterator<Item = Order>,
 ) -> Result<u64> {
-    stream(connection, edition, order).await
+    stream(connection, tournament, order).await
 }
 
 /// A leased lot.
@@ -175,8 +165,8 @@ pub struct LeasedLot {
     /// The lease.
     #[sqlx(flatten)]
     pub lease: Lease,
-    /// The first match.
-    pub first_match: MatchNumber,
+    /// The edition that it is played for. None for a shadow match.
+    pub edition: Option<EditionId>,
     /// The number of matches.
     pub count: i32,
     /// The length of the scores of each match.
@@ -186,6 +176,13 @@ pub struct LeasedLot {
     /// The worker that holds it; `None` if any worker may report it.
     #[sqlx(rename = "worker")]
     pub holder: Option<WorkerId>,
+}
+
+impl LeasedLot {
+    /// Its first match.
+    pub fn first_match(&self) -> MatchNumber {
+        self.lease.lot.number.into()
+    }
 }
 
 /// The maximum number of lots of a claim: a power of two. Each such number has a separate
@@ -215,11 +212,11 @@ impl ClaimSize {
             ($limit:literal) => {
                 concat!(
                     "WITH running AS (
-                        SELECT id FROM editions WHERE id = $1 AND state = 'running'
+                        SELECT id, tournament FROM editions WHERE tournament = $1 AND state = 'running'
                         FOR SHARE SKIP LOCKED
                     ), next AS (
                         SELECT ctid FROM lots
-                        WHERE edition = (SELECT id FROM running) AND state = 'pending'
+                        WHERE tournament = (SELECT tournament FROM running) AND state = 'pending'
                         ORDER BY expected_ms DESC, number LIMIT ",
                     $limit,
                     " FOR UPDATE SKIP LOCKED
@@ -230,8 +227,8 @@ impl ClaimSize {
                         worker = ($3::int[])[width_bucket(
                             l.ctid, ARRAY(SELECT ctid FROM next ORDER BY ctid))]
                     WHERE l.ctid = ANY (ARRAY(SELECT ctid FROM next))
-                    RETURNING l.edition, l.number, l.attempt, l.first_match, l.count, l.score_len,
-                        l.expected_ms, l.worker"
+                    RETURNING l.tournament, l.number, l.attempt, l.count, l.score_len,
+                        l.expected_ms, l.worker, (SELECT id FROM running) AS edition"
                 )
             };
         }
@@ -251,18 +248,18 @@ impl ClaimSize {
     }
 }
 
-/// Leases pending lots of a running edition for the duration `lease`: at most one lot to each of
+/// Leases pending lots of a tournament whose newest edition runs, for the duration `lease`: at most one lot to each of
 /// `holders`, in their order. The lots with the longest expected time are leased first. Any worker
 /// may report a lot that is leased to `None`.
 pub async fn claim(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    tournament: TournamentId,
     holders: &[Option<WorkerId>],
     lease: Duration,
 ) -> Result<Vec<LeasedLot>> {
     let size = ClaimSize::at_most(holders.len());
     let holders = &holders[..size.0.min(holders.len())];
-    let query = sqlx::query_as(size.statement()).bind(edition).bind(lease).bind(holders);
+    let query = sqlx::query_as(size.statement()).bind(tournament).bind(lease).bind(holders);
     let mut lots: Vec<LeasedLot> = query.fetch_all(db).await?;
     lots.sort_by_key(|lot| (-lot.expected_ms, lot.lease));
     Ok(lots)
@@ -271,16 +268,15 @@ pub async fn claim(
 /// Maximum number of lots that one statement counts.
 pub const MAX_COUNTED: usize = 4096;
 
-/// Marks reported lots of an edition as counted, at most [`MAX_COUNTED`] of them, and returns them.
-/// Two concurrent callers get different lots. Call it within a transaction. It sets a short lock
-/// timeout for the rest of the transaction.
+/// Marks reported lots of a tournament as counted, at most [`MAX_COUNTED`] of them, and returns
+/// them. Two concurrent callers get different lots. Call it within a transaction. It sets a short
+/// lock timeout for the rest of the transaction.
 ///
 /// # Errors
 /// If another transaction holds one of them ([`db::is_locked`](crate::db::is_locked)).
 pub async fn count(
     connection: &mut PgConnection,
-    edition: EditionId,
-    scope: CountScope,
+    tournament: TournamentId,
 ) -> Result<Vec<CountedLot>> {
     const { assert!(MAX_COUNTED == 4096, "the statement must have the same limit") };
     // If another transaction counts one of the lots, this statement waits for it. Then the lot is
@@ -290,22 +286,12 @@ pub async fn count(
     let statement = "
         UPDATE lots SET state = 'counted'
         WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM lots WHERE edition = $1 AND state = 'reported' AND reused <= $2
-            ORDER BY reused, number LIMIT 4096
+            SELECT ctid FROM lots WHERE tournament = $1 AND state = 'reported'
+            ORDER BY number LIMIT 4096
         )) AND state IS NOT DISTINCT FROM 'reported'
-        RETURNING first_match, first_match + count AS past, worker, reported_at, reused";
+        RETURNING number AS first_match, number + count AS past, worker, reported_at";
     sqlx::query("SET LOCAL lock_timeout = '200ms'").execute(&mut *connection).await?;
-    let query = sqlx::query_as(statement).bind(edition).bind(scope == CountScope::All);
-    query.fetch_all(connection).await
-}
-
-/// The reported lots that are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CountScope {
-    /// All reported lots.
-    All,
-    /// Only lots whose results were not reused from an earlier edition.
-    NotReused,
+    sqlx::query_as(statement).bind(tournament).fetch_all(connection).await
 }
 
 /// A lot whose results are added to the standings.
@@ -315,48 +301,45 @@ pub struct CountedLot {
     pub first_match: i64,
     /// The number after its last match.
     pub past: i64,
-    /// The worker that reported it; `None` if its results were reused.
+    /// The worker that reported it.
     pub worker: Option<WorkerId>,
-    /// When it was reported; `None` if its results were reused.
+    /// When it was reported.
     pub reported_at: Option<OffsetDateTime>,
-    /// Whether its results were reused.
-    pub reused: bool,
 }
 
-/// The first match of a lot.
-pub async fn first(db: impl PgExecutor<'_>, lot: LotId) -> Result<MatchNumber> {
-    let statement = "SELECT first_match FROM lots WHERE edition = $1 AND number = $2";
-    let query = sqlx::query_scalar(statement).bind(lot.edition).bind(lot.number);
-    query.fetch_one(db).await
-}
-
-/// The first error in the lots of an edition, if any: a match that is in no lot or in two lots, or
-/// a lot whose dependencies differ from the order.
+/// The first error in the lots of the matches from `first` on, if any: a match that is in no lot or
+/// in two lots, or a lot whose dependencies differ from the order.
 pub async fn find_plan_error(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    tournament: TournamentId,
+    first: MatchNumber,
+    end: MatchNumber,
 ) -> Result<Option<String>> {
     let statement = "
         SELECT coalesce(
-            (SELECT 'lot ' || number || ' begins with match ' || first_match || ', not with ' || due
-             FROM (SELECT number, first_match, coalesce(sum(count) OVER (
-                       ORDER BY first_match, number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            (SELECT CASE WHEN number > due THEN 'match ' || due || ' is in no lot'
+                         ELSE 'match ' || number || ' is in two lots' END
+             FROM (SELECT number, $2 + coalesce(sum(count) OVER (
+                       ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
                    ), 0) AS due
-                   FROM lots WHERE edition = $1 AND number >= 0) AS cut
-             WHERE first_match <> due ORDER BY first_match LIMIT 1),
-            (SELECT 'the lots hold ' || coalesce(sum(count), 0) || ' matches of ' || (
-                 SELECT count(*) FROM matches WHERE edition = $1)
-             FROM lots WHERE edition = $1 AND number >= 0
-             HAVING coalesce(sum(count), 0) <> (SELECT count(*) FROM matches WHERE edition = $1)),
-            (SELECT 'lot ' || coalesce(l.number, o.after) || ' waits for ' || coalesce(l.blockers, 0)
+                   FROM lots WHERE tournament = $1 AND number >= $2) AS cut
+             WHERE number <> due ORDER BY number LIMIT 1),
+            (SELECT 'the lots hold ' || coalesce(sum(count), 0) || ' matches of ' || ($3 - $2)
+             FROM lots WHERE tournament = $1 AND number >= $2
+             HAVING coalesce(sum(count), 0) <> $3 - $2),
+            (SELECT 'lot ' || l.number || ' waits for ' || l.blockers
                  || ' lots, and the order names ' || coalesce(o.befores, 0)
              FROM (SELECT number, blockers FROM lots
-                   WHERE edition = $1 AND state IN ('blocked', 'checking_reuse', 'pending')) AS l
-             FULL JOIN (SELECT after, count(*) AS befores FROM lot_order
-                        WHERE edition = $1 GROUP BY after) AS o ON o.after = l.number
-             WHERE coalesce(l.blockers, 0) <> coalesce(o.befores, 0) LIMIT 1),
+                   WHERE tournament = $1 AND number >= $2) AS l
+             LEFT JOIN (
+                 SELECT o.after, count(*) AS befores FROM lot_order o
+                 JOIN lots b ON b.tournament = $1 AND b.number = o.before
+                     AND b.state NOT IN ('reported', 'counted')
+                 WHERE o.tournament = $1 AND o.after >= $2 GROUP BY o.after
+             ) AS o ON o.after = l.number
+             WHERE l.blockers <> coalesce(o.befores, 0) LIMIT 1),
             (SELECT 'lot ' || o.before || ' is not marked as one that others wait for'
-             FROM lot_order o LEFT JOIN lots l ON l.edition = $1 AND l.number = o.before
-             WHERE o.edition = $1 AND l.has_dependents IS NOT TRUE LIMIT 1))";
-    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
+             FROM lot_order o LEFT JOIN lots l ON l.tournament = $1 AND l.number = o.before
+             WHERE o.tournament = $1 AND o.after >= $2 AND l.has_dependents IS NOT TRUE LIMIT 1))";
+    sqlx::query_scalar(statement).bind(tournament).bind(first).bind(end).fetch_one(db).await
 }

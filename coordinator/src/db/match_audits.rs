@@ -2,7 +2,7 @@
 //! second worker. A row is written when its match is counted.
 
 use arbiter_games::string_enum;
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, TournamentId, WorkerId};
+use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId, WorkerId};
 use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
@@ -53,23 +53,23 @@ pub struct SelectedMatch {
     pub reported_at: OffsetDateTime,
 }
 
-/// Queues audits of matches of an edition that are being counted.
+/// Queues audits of matches of a tournament that are being counted.
 pub async fn add(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    tournament: TournamentId,
     matches: &[SelectedMatch],
 ) -> Result<()> {
     let statement = "
-        INSERT INTO match_audits (edition, number, kind, worker, reported_at)
+        INSERT INTO match_audits (tournament, number, kind, worker, reported_at)
         SELECT $1, u.number, u.kind::audit_kind, u.worker, u.reported_at
         FROM unnest($2::bigint[], $3::text[], $4::int[], $5::timestamptz[])
             AS u (number, kind, worker, reported_at)
-        ON CONFLICT (edition, number, kind) DO NOTHING";
+        ON CONFLICT (tournament, number, kind) DO NOTHING";
     let numbers: Vec<_> = matches.iter().map(|selected| selected.number).collect();
     let kinds: Vec<_> = matches.iter().map(|selected| selected.kind.as_str()).collect();
     let workers: Vec<_> = matches.iter().map(|selected| selected.worker).collect();
     let times: Vec<_> = matches.iter().map(|selected| selected.reported_at).collect();
-    let query = sqlx::query(statement).bind(edition).bind(numbers).bind(kinds);
+    let query = sqlx::query(statement).bind(tournament).bind(numbers).bind(kinds);
     query.bind(workers).bind(times).execute(db).await.map(drop)
 }
 
@@ -86,9 +86,9 @@ pub struct PendingRecount {
 /// At most 16 records that are queued for a recount. Records with the fewest failures come first.
 pub async fn waiting_recounts(db: impl PgExecutor<'_>) -> Result<Vec<PendingRecount>> {
     let statement = "
-        SELECT edition, number, faults FROM match_audits
+        SELECT tournament, number, faults FROM match_audits
         WHERE kind = 'recount' AND state = 'waiting'
-        ORDER BY faults, edition, number LIMIT 16";
+        ORDER BY faults, tournament, number LIMIT 16";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
@@ -103,28 +103,28 @@ pub async fn end_recount(
 ) -> Result<Option<WorkerId>> {
     let statement = "
         UPDATE match_audits SET state = $3, reason = left($4, 4000), ended_at = $5
-        WHERE edition = $1 AND number = $2 AND kind = 'recount' AND state = 'waiting'
+        WHERE tournament = $1 AND number = $2 AND kind = 'recount' AND state = 'waiting'
         RETURNING worker";
-    let query = sqlx::query_scalar(statement).bind(id.edition).bind(id.number).bind(state);
+    let query = sqlx::query_scalar(statement).bind(id.tournament).bind(id.number).bind(state);
     query.bind(reason).bind(now).fetch_optional(db).await
 }
 
 /// Queues a shadow match in place of a recount that is not possible.
 pub async fn shadow_instead(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> {
     let statement = "
-        INSERT INTO match_audits (edition, number, kind, worker, reported_at)
-        SELECT edition, number, 'shadow', worker, reported_at FROM match_audits
-        WHERE edition = $1 AND number = $2 AND kind = 'recount'
-        ON CONFLICT (edition, number, kind) DO NOTHING";
-    sqlx::query(statement).bind(id.edition).bind(id.number).execute(db).await.map(drop)
+        INSERT INTO match_audits (tournament, number, kind, worker, reported_at)
+        SELECT tournament, number, 'shadow', worker, reported_at FROM match_audits
+        WHERE tournament = $1 AND number = $2 AND kind = 'recount'
+        ON CONFLICT (tournament, number, kind) DO NOTHING";
+    sqlx::query(statement).bind(id.tournament).bind(id.number).execute(db).await.map(drop)
 }
 
 /// Counts a failed attempt to read a record.
 pub async fn record_failure(db: impl PgExecutor<'_>, id: MatchId) -> Result<()> {
     let statement = "
         UPDATE match_audits SET faults = faults + 1
-        WHERE edition = $1 AND number = $2 AND kind = 'recount' AND state = 'waiting'";
-    sqlx::query(statement).bind(id.edition).bind(id.number).execute(db).await.map(drop)
+        WHERE tournament = $1 AND number = $2 AND kind = 'recount' AND state = 'waiting'";
+    sqlx::query(statement).bind(id.tournament).bind(id.number).execute(db).await.map(drop)
 }
 
 /// The differences that recounts found for a worker. Suspended workers are left out, and also
@@ -147,9 +147,10 @@ pub async fn recount_differences(db: impl PgExecutor<'_>) -> Result<Vec<RecountD
         SELECT w.id AS worker,
             count(*) FILTER (WHERE a.state = 'disagreed') AS disagreed,
             count(*) FILTER (WHERE a.state = 'unreadable') AS unreadable,
-            (array_agg(a.edition || '/' || a.number || ': ' || coalesce(a.reason, '')
-                ORDER BY a.state, a.edition, a.number))[1] AS example
+            (array_agg(t.name || '/' || a.number || ': ' || coalesce(a.reason, '')
+                ORDER BY a.state, a.tournament, a.number))[1] AS example
         FROM workers w JOIN match_audits a ON a.worker = w.id
+        JOIN tournaments t ON t.id = a.tournament
         LEFT JOIN suspensions s ON s.worker = w.id
         WHERE a.kind = 'recount' AND a.state IN ('disagreed', 'unreadable')
             AND (s.at IS NULL OR a.reported_at > s.reinstated_at)
@@ -186,8 +187,8 @@ pub async fn counts(
             count(*) FILTER (
                 WHERE a.kind = 'shadow' AND a.state = 'disagreed' AND a.reason LIKE '%' || $2
             ) AS false_time_losses
-        FROM editions e JOIN match_audits a ON a.edition = e.id
-        WHERE $1::int IS NULL OR e.tournament = $1
+        FROM tournaments t JOIN match_audits a ON a.tournament = t.id
+        WHERE $1::int IS NULL OR t.id = $1
         GROUP BY a.worker, a.kind, a.state ORDER BY a.worker, a.kind, a.state";
     let query = sqlx::query_as(statement).bind(tournament).bind(FALSE_TIME_LOSS);
     query.fetch_all(db).await
@@ -213,9 +214,9 @@ pub async fn differences(
     tournament: Option<TournamentId>,
 ) -> Result<Vec<Difference>> {
     let statement = "
-        SELECT a.edition, a.number, a.worker, a.kind, coalesce(a.reason, '') AS reason
-        FROM editions e JOIN match_audits a ON a.edition = e.id
-        WHERE a.state IN ('disagreed', 'unreadable') AND ($1::int IS NULL OR e.tournament = $1)
-        ORDER BY a.ended_at DESC, a.edition, a.number LIMIT 100";
+        SELECT a.tournament, a.number, a.worker, a.kind, coalesce(a.reason, '') AS reason
+        FROM tournaments t JOIN match_audits a ON a.tournament = t.id
+        WHERE a.state IN ('disagreed', 'unreadable') AND ($1::int IS NULL OR t.id = $1)
+        ORDER BY a.ended_at DESC, a.tournament, a.number LIMIT 100";
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }

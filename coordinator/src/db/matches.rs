@@ -1,18 +1,19 @@
-//! The planned matches of an edition. Rows are never changed.
+//! The matches of tournaments, as planned. Each is stored once, for all editions that need it.
 
-use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_proto::ids::{MatchNumber, TournamentId};
 use arbiter_ranking::Entrant;
 use serde_json::Value;
 use sqlx::{FromRow, PgConnection, PgExecutor, Result};
 use tokio_stream::StreamExt as _;
 
 use super::binary_copy::{Row, Rows, stream};
+use super::editions::{EditionScope, members};
 use super::lots::LeasedLot;
 
 /// A match as planned.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Match {
-    /// Its number in the edition.
+    /// Its number in the tournament.
     pub number: MatchNumber,
     /// The number from which its seed is derived. Matches with the same seed key have the same
     /// seed.
@@ -32,8 +33,53 @@ pub struct Match {
     pub params: Option<Value>,
 }
 
+/// What makes a match the one that it is, among those of a tournament with the same rules and seed.
+/// If bots leave files, it also matters with which files it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MatchKey {
+    seed_key: i64,
+    board: Option<i16>,
+    seats: Seats,
+    carried: Option<Vec<i64>>,
+    params: Option<String>,
+}
+
+impl Match {
+    /// Its key.
+    pub fn key(&self) -> MatchKey {
+        MatchKey {
+            seed_key: self.seed_key,
+            board: self.board,
+            seats: self.seats.clone(),
+            carried: self.carried.clone(),
+            params: self.params.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// Whether two matches have the same key.
+    pub fn has_key_of(&self, other: &Self) -> bool {
+        self.seed_key == other.seed_key
+            && self.seats == other.seats
+            && self.board == other.board
+            && self.carried == other.carried
+            && self.params == other.params
+    }
+}
+
+/// A stored match that an edition may need again.
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct StoredMatch {
+    /// The match.
+    #[sqlx(flatten)]
+    pub planned: Match,
+    /// Whether it has a result.
+    pub is_played: bool,
+    /// Whether the result was added to standings.
+    pub is_counted: bool,
+}
+
 /// The entrants of a match, seat 1 first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Seats(pub Vec<Entrant>);
 
 impl From<Vec<i32>> for Seats {
@@ -44,11 +90,11 @@ impl From<Vec<i32>> for Seats {
 
 impl Row for Match {
     const COPY: &'static str = "
-        COPY matches (number, seed_key, edition, board, seats, carried, state_from, params)
+        COPY matches (number, seed_key, tournament, board, seats, carried, state_from, params)
         FROM STDIN (FORMAT binary)";
 
-    fn write(&self, edition: EditionId, rows: &mut Rows) {
-        rows.row(8).int8(self.number.0).int8(self.seed_key).int4(edition.0);
+    fn write(&self, tournament: TournamentId, rows: &mut Rows) {
+        rows.row(8).int8(self.number.0).int8(self.seed_key).int4(tournament.0);
         match self.board {
             Some(board) => rows.int2(board),
             None => rows.null(),
@@ -70,22 +116,22 @@ impl Row for Match {
     }
 }
 
-/// Adds matches to the plan of an edition, and returns how many.
+/// Adds matches to a tournament, and returns how many.
 ///
 /// # Errors
 /// If one exists already or is invalid.
 pub async fn copy_in(
     connection: &mut PgConnection,
-    edition: EditionId,
+    tournament: TournamentId,
     matches: impl Iterator<Item = Match>,
 ) -> Result<u64> {
-    stream(connection, edition, matches).await
+    stream(connection, tournament, matches).await
 }
 
-/// The matches `first … first + count - 1`, in order.
+/// The matches `first … first + count - 1` of a tournament, in order.
 pub async fn range(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    tournament: TournamentId,
     first: MatchNumber,
     count: i32,
 ) -> Result<Vec<Match>> {
@@ -93,39 +139,113 @@ pub async fn range(
     let first = first.0.min(i64::MAX - i64::from(count));
     let statement = "
         SELECT number, seed_key, board, seats, carried, state_from, params FROM matches
-        WHERE edition = $1 AND number >= $2 AND number < $2 + $3
+        WHERE tournament = $1 AND number >= $2 AND number < $2 + $3
         ORDER BY number";
-    sqlx::query_as(statement).bind(edition).bind(first).bind(count).fetch_all(db).await
+    sqlx::query_as(statement).bind(tournament).bind(first).bind(count).fetch_all(db).await
 }
 
-/// At most `limit` planned matches from the number `first` on, in order. With `only`, only matches
-/// of this entrant.
+/// The columns of a match `m`, and the rest of the statement. `$1` to `$3` select an edition.
+macro_rules! of_edition {
+    ($rest:literal) => {
+        concat!(
+            "SELECT m.number, m.seed_key, m.board, m.seats, m.carried, m.state_from, m.params
+            FROM matches m WHERE ",
+            members!("m"),
+            $rest
+        )
+    };
+}
+
+/// At most `limit` planned matches of an edition from the number `first` on, in order. With `only`,
+/// only matches of this entrant.
 pub async fn planned(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    edition: EditionScope,
     first: MatchNumber,
     only: Option<Entrant>,
     limit: u32,
 ) -> Result<Vec<Match>> {
+    let statement = of_edition!(
+        " AND m.number >= $4 AND ($5::int IS NULL OR $5 = ANY (m.seats)) ORDER BY m.number LIMIT $6"
+    );
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+    let query = query.bind(edition.end).bind(first).bind(only.map(|entrant| entrant.0));
+    query.bind(i64::from(limit)).fetch_all(db).await
+}
+
+/// The matches of an edition with these seed keys.
+pub async fn with_seed_keys(
+    db: impl PgExecutor<'_>,
+    edition: EditionScope,
+    seed_keys: &[i64],
+) -> Result<Vec<Match>> {
+    let statement = of_edition!(" AND m.seed_key = ANY ($4)");
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+    query.bind(edition.end).bind(seed_keys).fetch_all(db).await
+}
+
+/// The stored matches with these seed keys that are not void and have the rules and the seed of an
+/// edition. Matches that begin with files are left out.
+pub async fn find_stored(
+    db: impl PgExecutor<'_>,
+    edition: EditionScope,
+    seed_keys: &[i64],
+) -> Result<Vec<StoredMatch>> {
+    let statement = "
+        WITH comparable AS MATERIALIZED (
+            SELECT e.first_match, e.end_match FROM editions this
+            JOIN tournaments t ON t.id = this.tournament
+            JOIN editions e ON e.tournament = this.tournament
+                AND e.rules = this.rules AND same_seed(e.number, this.number, t.beacon_from)
+            WHERE this.id = $2 AND e.number <= this.number AND e.end_match > e.first_match
+        )
+        SELECT m.number, m.seed_key, m.board, m.seats, m.carried, m.state_from, m.params,
+            r.number IS NOT NULL AS is_played, coalesce(lot.state = 'counted', false) AS is_counted
+        FROM matches m
+        LEFT JOIN LATERAL (
+            SELECT number FROM results WHERE tournament = $1 AND number = m.number
+        ) AS r ON true
+        LEFT JOIN LATERAL (
+            SELECT state FROM lots WHERE tournament = $1 AND number <= m.number
+            ORDER BY number DESC LIMIT 1
+        ) AS lot ON r.number IS NOT NULL
+        WHERE m.tournament = $1 AND m.seed_key = ANY ($3) AND m.state_from IS NULL
+          AND EXISTS (
+              SELECT FROM comparable c WHERE c.first_match <= m.number AND m.number < c.end_match)
+          AND NOT EXISTS (
+              SELECT FROM invalidated_matches v WHERE v.tournament = $1 AND v.number = m.number)
+        ORDER BY m.number";
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.id);
+    query.bind(seed_keys).fetch_all(db).await
+}
+
+/// These matches of a tournament, in order.
+pub async fn of_numbers(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    numbers: &[MatchNumber],
+) -> Result<Vec<Match>> {
     let statement = "
         SELECT number, seed_key, board, seats, carried, state_from, params FROM matches
-        WHERE edition = $1 AND number >= $2 AND ($3::int IS NULL OR $3 = ANY (seats))
-        ORDER BY number LIMIT $4";
-    let query = sqlx::query_as(statement).bind(edition).bind(first);
-    query.bind(only.map(|entrant| entrant.0)).bind(i64::from(limit)).fetch_all(db).await
+        WHERE tournament = $1 AND number = ANY ($2) ORDER BY number";
+    sqlx::query_as(statement).bind(tournament).bind(numbers).fetch_all(db).await
 }
 
 /// The number of matches of each entrant of an edition in each seat, seat 1 first, in the order of
 /// the entrants.
 pub async fn seat_counts(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    edition: EditionScope,
 ) -> Result<Vec<(Entrant, Vec<i64>)>> {
-    let statement = "
-        SELECT s.entrant, s.seat, count(*) FROM matches
-        CROSS JOIN LATERAL unnest(seats) WITH ORDINALITY AS s (entrant, seat)
-        WHERE edition = $1 GROUP BY 1, 2 ORDER BY 1, 2";
-    let rows: Vec<(i32, i64, i64)> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
+    let statement = concat!(
+        "SELECT s.entrant, s.seat, count(*) FROM matches m
+        CROSS JOIN LATERAL unnest(m.seats) WITH ORDINALITY AS s (entrant, seat)
+        WHERE ",
+        members!("m"),
+        " GROUP BY 1, 2 ORDER BY 1, 2"
+    );
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+    let rows: Vec<(i32, i64, i64)> = query.bind(edition.end).fetch_all(db).await?;
     let seat_count = rows.iter().map(|(_, seat, _)| *seat).max().unwrap_or(0);
     let mut counts: Vec<(Entrant, Vec<i64>)> = Vec::new();
     for (entrant, seat, matches) in rows {
@@ -140,20 +260,19 @@ pub async fn seat_counts(
     Ok(counts)
 }
 
-/// Calls `visit` with the entrant numbers in the seats of each match of an edition, in order. Stops
-/// at the first error of `visit`, and returns it.
+/// Calls `visit` with the seats of each match of an edition. Stops at the first error of `visit`,
+/// and returns it.
 pub async fn each_seats<E>(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
-    mut visit: impl FnMut(&[u16]) -> Result<(), E>,
+    edition: EditionScope,
+    mut visit: impl FnMut(&[i32]) -> Result<(), E>,
 ) -> Result<Result<(), E>> {
-    let statement = "SELECT seats FROM matches WHERE edition = $1 ORDER BY number";
-    let mut rows = sqlx::query_scalar(statement).bind(edition).fetch(db);
+    let statement =
+        concat!("SELECT m.seats FROM matches m WHERE ", members!("m"), " ORDER BY m.number");
+    let query = sqlx::query_scalar(statement).bind(edition.tournament).bind(edition.number);
+    let mut rows = query.bind(edition.end).fetch(db);
     while let Some(seats) = rows.next().await {
         let seats: Vec<i32> = seats?;
-        // `u16::MAX` is not the number of an entrant.
-        let seats: Vec<_> =
-            seats.into_iter().map(|seat| u16::try_from(seat).unwrap_or(u16::MAX)).collect();
         if let Err(error) = visit(&seats) {
             return Ok(Err(error));
         }
@@ -161,33 +280,39 @@ pub async fn each_seats<E>(
     Ok(Ok(()))
 }
 
-/// The matches of leased lots, in the order of the lots.
+/// The matches of leased lots of a tournament, in the order of the lots.
 pub async fn of_lots(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    tournament: TournamentId,
     lots: &[LeasedLot],
 ) -> Result<Vec<Match>> {
     let statement = "
         SELECT m.number, m.seed_key, m.board, m.seats, m.carried, m.state_from, m.params
-        FROM unnest($2::bigint[], $3::int[]) WITH ORDINALITY AS lot (first_match, count, place)
+        FROM unnest($2::bigint[], $3::int[]) WITH ORDINALITY AS lot (number, count, place)
         CROSS JOIN LATERAL (
             SELECT * FROM matches
-            WHERE edition = $1 AND number >= lot.first_match AND number < lot.first_match + lot.count OFFSET 0
+            WHERE tournament = $1 AND number >= lot.number AND number < lot.number + lot.count OFFSET 0
         ) AS m
         ORDER BY lot.place, m.number";
-    let (firsts, counts): (Vec<_>, Vec<_>) =
-        lots.iter().map(|lot| (lot.first_match, lot.count)).unzip();
-    sqlx::query_as(statement).bind(edition).bind(firsts).bind(counts).fetch_all(db).await
+    let (numbers, counts): (Vec<_>, Vec<_>) =
+        lots.iter().map(|lot| (lot.lease.lot.number, lot.count)).unzip();
+    sqlx::query_as(statement).bind(tournament).bind(numbers).bind(counts).fetch_all(db).await
 }
 
-/// The first match of an edition with a seat whose entrant does not exist.
+/// The first match that an edition added with a seat whose bot is not an entrant.
 pub async fn find_unknown_entrant(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    edition: EditionScope,
+    first: MatchNumber,
 ) -> Result<Option<MatchNumber>> {
     let statement = "
-        SELECT min(number) FROM matches
-        WHERE edition = $1
-          AND (SELECT count(*) FROM entrants WHERE edition = $1) <= ANY (seats)";
-    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
+        SELECT min(m.number) FROM matches m
+        WHERE m.tournament = $1 AND m.number >= $2 AND m.seats && ARRAY(
+            SELECT seat FROM (
+                SELECT DISTINCT unnest(seats) AS seat FROM matches
+                WHERE tournament = $1 AND number >= $2
+            ) AS used
+            WHERE NOT EXISTS (SELECT FROM entrants WHERE edition = $3 AND entrant = used.seat))";
+    let query = sqlx::query_scalar(statement).bind(edition.tournament).bind(first);
+    query.bind(edition.id).fetch_one(db).await
 }

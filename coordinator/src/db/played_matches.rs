@@ -4,11 +4,13 @@
 //! looks up each match (`LATERAL … OFFSET 0`). Otherwise the planner may read both tables from the
 //! first match of the edition on, to merge them.
 
-use arbiter_proto::ids::{EditionId, LotNumber, MatchId, MatchNumber};
+use arbiter_proto::ids::{LotNumber, MatchId, MatchNumber, TournamentId};
 use arbiter_ranking::Entrant;
 use serde_json::Value;
 use sqlx::{FromRow, PgExecutor, Result};
+use time::OffsetDateTime;
 
+use super::editions::{EditionScope, members};
 use super::lots::LotState;
 use super::matches::Seats;
 use super::results::MatchResult;
@@ -28,20 +30,9 @@ pub struct PlayedMatch {
     pub params: Option<Value>,
     /// The level of the sandbox it was played in.
     pub level: String,
-    /// The edition in which it was played, if its result is reused.
-    pub source_edition: Option<i32>,
-    /// Its number in that edition.
-    pub source_number: Option<i64>,
 }
 
 impl PlayedMatch {
-    /// The match of an earlier edition whose result it reuses.
-    pub fn source(&self) -> Option<MatchId> {
-        let edition = self.source_edition?;
-        let number = self.source_number?;
-        Some(MatchId { edition: EditionId(edition), number: MatchNumber(number) })
-    }
-
     /// The score of a seat, counted from 0, most important component first.
     pub fn score(&self, seat: usize) -> &[i64] {
         let scores = &self.result.scores;
@@ -53,11 +44,11 @@ impl PlayedMatch {
 /// The columns of a match `m` and its result `r` that [`PlayedMatch`] has, and the rest of the
 /// statement.
 macro_rules! played {
-    ($rest:literal) => {
+    ($($rest:expr),+) => {
         concat!(
             "SELECT m.number, m.seed_key, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
-                r.transcript, r.wall_ms, r.level::text, r.source_edition, r.source_number ",
-            $rest
+                r.transcript, r.wall_ms, r.level::text ",
+            $($rest),+
         )
     };
 }
@@ -65,30 +56,53 @@ macro_rules! played {
 /// The played matches of an edition after the match `after`, in order: at most 1000.
 pub async fn page(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    edition: EditionScope,
     after: MatchNumber,
 ) -> Result<Vec<PlayedMatch>> {
     let statement = played!(
         "
         FROM (
-            SELECT * FROM results WHERE edition = $1 AND number > $2 ORDER BY number LIMIT 1000
+            SELECT * FROM results r WHERE ",
+        members!("r"),
+        " AND r.number > $4 ORDER BY r.number LIMIT 1000
         ) AS r
         CROSS JOIN LATERAL (
-            SELECT * FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
+            SELECT * FROM matches WHERE tournament = $1 AND number = r.number OFFSET 0
         ) AS m
         ORDER BY m.number"
     );
-    sqlx::query_as(statement).bind(edition).bind(after).fetch_all(db).await
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+    query.bind(edition.end).bind(after).fetch_all(db).await
 }
 
-/// A match of an edition, if it was played.
+/// The played matches among these of a tournament, in order.
+pub async fn of_numbers(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    numbers: &[MatchNumber],
+) -> Result<Vec<PlayedMatch>> {
+    let statement = played!(
+        "
+        FROM unnest($2::bigint[]) AS u (number)
+        CROSS JOIN LATERAL (
+            SELECT * FROM results WHERE tournament = $1 AND number = u.number OFFSET 0
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT * FROM matches WHERE tournament = $1 AND number = u.number OFFSET 0
+        ) AS m
+        ORDER BY m.number"
+    );
+    sqlx::query_as(statement).bind(tournament).bind(numbers).fetch_all(db).await
+}
+
+/// A match, if it was played.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>> {
     let statement = played!(
         "
-        FROM results r JOIN matches m USING (edition, number)
-        WHERE edition = $1 AND number = $2"
+        FROM results r JOIN matches m USING (tournament, number)
+        WHERE tournament = $1 AND number = $2"
     );
-    sqlx::query_as(statement).bind(id.edition).bind(id.number).fetch_optional(db).await
+    sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
 }
 
 /// The lot of a match and its state.
@@ -102,80 +116,95 @@ pub struct LotStatus {
     pub worker: Option<String>,
 }
 
-/// The lot of a match. If the match is retried in a separate lot, this lot.
+/// The lot of a match. None if no edition needs the match any more.
 pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<LotStatus>> {
-    // Lots are numbered in the order of their matches. A binary search with index lookups finds the
-    // last lot whose first match is not after this match.
     let statement = "
-        WITH RECURSIVE halves (low, high) AS (
-            SELECT 0::bigint, (SELECT number FROM lots WHERE edition = $1 AND number >= 0
-                ORDER BY number DESC LIMIT 1)
-            UNION ALL
-            SELECT CASE WHEN is_before THEN middle ELSE low END,
-                CASE WHEN is_before THEN high ELSE middle - 1 END
-            FROM (
-                SELECT h.low, h.high, m.middle, coalesce((
-                    SELECT l.first_match <= $2 FROM lots l WHERE l.edition = $1 AND l.number = m.middle
-                ), false) AS is_before
-                FROM halves h CROSS JOIN LATERAL (SELECT (h.low + h.high + 1) / 2 AS middle) AS m
-                WHERE h.low < h.high
-            ) AS half
-        )
         SELECT l.number AS lot, l.state, w.name AS worker
         FROM (
-            (SELECT * FROM lots WHERE edition = $1 AND number = -1 - $2)
-            UNION ALL
-            (SELECT * FROM lots WHERE edition = $1
-                AND number = (SELECT low FROM halves WHERE low >= high)
-                AND first_match <= $2 AND first_match + count > $2)
+            SELECT * FROM lots WHERE tournament = $1 AND number <= $2
+            ORDER BY number DESC LIMIT 1
         ) AS l
         LEFT JOIN workers w ON w.id = l.worker
-        ORDER BY l.number LIMIT 1";
-    sqlx::query_as(statement).bind(id.edition).bind(id.number).fetch_optional(db).await
+        WHERE $2 < l.number + l.count";
+    sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
 }
 
-/// The played matches of one entrant, newest first: at most 1000, from the last 200 000 played
-/// matches of the edition. With `forfeits`, only matches that the entrant forfeited.
-pub async fn of_entrant(
+/// The matches of a tournament that any of these entrants played, newest first: at most 1000, from
+/// the last 200 000 played matches of the tournament. With `forfeits`, only matches that one of
+/// them forfeited.
+pub async fn of_entrants(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
-    entrant: Entrant,
+    tournament: TournamentId,
+    entrants: &[Entrant],
     forfeits: bool,
 ) -> Result<Vec<PlayedMatch>> {
     let statement = played!(
         "
         FROM (
-            SELECT * FROM results WHERE edition = $1 ORDER BY number DESC LIMIT 200000
+            SELECT * FROM results WHERE tournament = $1 ORDER BY number DESC LIMIT 200000
         ) AS r
         CROSS JOIN LATERAL (
             SELECT * FROM matches
-            WHERE edition = $1 AND number = r.number AND $2 = ANY (seats) OFFSET 0
+            WHERE tournament = $1 AND number = r.number AND seats && $2::int[] OFFSET 0
         ) AS m
-        WHERE NOT $3 OR r.forfeits[array_position(m.seats, $2)] > 0
+        WHERE NOT $3 OR EXISTS (
+            SELECT FROM unnest(m.seats, r.forfeits) AS s (entrant, forfeit)
+            WHERE s.entrant = ANY ($2) AND s.forfeit > 0)
         ORDER BY r.number DESC LIMIT 1000"
     );
-    let query = sqlx::query_as(statement).bind(edition).bind(entrant.0).bind(forfeits);
-    query.fetch_all(db).await
+    let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
+    sqlx::query_as(statement).bind(tournament).bind(entrants).bind(forfeits).fetch_all(db).await
+}
+
+/// Those of these matches of a tournament that had been played by this time, in an edition that had
+/// ended by then.
+pub async fn shown_by(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    numbers: &[MatchNumber],
+    at: OffsetDateTime,
+) -> Result<Vec<MatchNumber>> {
+    // All matches of a complete edition were played by its end. A match of a cancelled edition may
+    // have been played later, for another edition.
+    let statement = "
+        SELECT u.number FROM unnest($2::bigint[]) AS u (number)
+        WHERE EXISTS (
+            SELECT FROM editions e
+            WHERE e.tournament = $1 AND e.ended_at <= $3 AND e.end_match > u.number
+              AND NOT EXISTS (
+                  SELECT FROM absences absent
+                  WHERE absent.tournament = $1 AND absent.number = u.number
+                    AND absent.since <= e.number
+                    AND (absent.until IS NULL OR absent.until > e.number))
+              AND (e.state = 'complete' OR coalesce((
+                  SELECT l.reported_at <= $3 AND u.number < l.number + l.count FROM lots l
+                  WHERE l.tournament = $1 AND l.number <= u.number
+                  ORDER BY l.number DESC LIMIT 1), false)))";
+    sqlx::query_scalar(statement).bind(tournament).bind(numbers).bind(at).fetch_all(db).await
 }
 
 /// The last played matches of an entrant with their seats: at most `limit`, from the last 200 000
 /// played matches of the edition.
 pub async fn last_of(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    edition: EditionScope,
     entrant: Entrant,
     limit: i64,
 ) -> Result<Vec<(MatchNumber, Seats)>> {
-    let statement = "
-        SELECT m.number, m.seats FROM (
-            SELECT number FROM results WHERE edition = $1 ORDER BY number DESC LIMIT 200000
+    let statement = concat!(
+        "SELECT m.number, m.seats FROM (
+            SELECT r.number FROM results r WHERE ",
+        members!("r"),
+        " ORDER BY r.number DESC LIMIT 200000
         ) AS r
         CROSS JOIN LATERAL (
             SELECT * FROM matches
-            WHERE edition = $1 AND number = r.number AND $2 = ANY (seats) OFFSET 0
+            WHERE tournament = $1 AND number = r.number AND $4 = ANY (seats) OFFSET 0
         ) AS m
-        ORDER BY r.number DESC LIMIT $3";
-    let query = sqlx::query_as(statement).bind(edition).bind(entrant.0).bind(limit);
+        ORDER BY r.number DESC LIMIT $5"
+    );
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+    let query = query.bind(edition.end).bind(entrant.0).bind(limit);
     let rows: Vec<(MatchNumber, Vec<i32>)> = query.fetch_all(db).await?;
     Ok(rows.into_iter().map(|(number, seats)| (number, seats.into())).collect())
 }

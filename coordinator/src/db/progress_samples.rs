@@ -1,6 +1,7 @@
 //! The speed of editions, from the numbers of played matches at two times.
 //!
-//! Only played matches count, not reused results.
+//! Only matches that were played for an edition count, not those that it shares with editions
+//! before.
 
 use arbiter_proto::ids::EditionId;
 use sqlx::{FromRow, PgExecutor, Result};

@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::TournamentId;
 use sqlx::{Error, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
@@ -17,16 +17,17 @@ impl fmt::Display for PackId {
     }
 }
 
-/// Announces a pack for each of these editions, before the records are uploaded.
+/// Announces a pack for each of these tournaments, before the records are uploaded.
 pub async fn begin(
     db: impl PgExecutor<'_>,
-    editions: &[EditionId],
+    tournaments: &[TournamentId],
     now: OffsetDateTime,
-) -> Result<Vec<(EditionId, PackId)>> {
+) -> Result<Vec<(TournamentId, PackId)>> {
     let statement = "
-        INSERT INTO record_objects (edition, begun_at) SELECT u.edition, $2 FROM unnest($1::int[]) AS u (edition)
-        RETURNING edition, id";
-    sqlx::query_as(statement).bind(editions).bind(now).fetch_all(db).await
+        INSERT INTO record_objects (tournament, begun_at)
+        SELECT u.tournament, $2 FROM unnest($1::int[]) AS u (tournament)
+        RETURNING tournament, id";
+    sqlx::query_as(statement).bind(tournaments).bind(now).fetch_all(db).await
 }
 
 /// Records that these packs are used, in the transaction that stores their records.
@@ -51,17 +52,20 @@ pub async fn mark_used(db: impl PgExecutor<'_>, packs: &[PackId]) -> Result<()> 
 pub async fn find_unused(
     db: impl PgExecutor<'_>,
     before: OffsetDateTime,
-) -> Result<Vec<(EditionId, PackId)>> {
+) -> Result<Vec<(TournamentId, PackId)>> {
     let statement = "
-        SELECT edition, id FROM record_objects WHERE NOT used AND begun_at < $1
+        SELECT tournament, id FROM record_objects WHERE NOT used AND begun_at < $1
         ORDER BY begun_at LIMIT 20 FOR UPDATE SKIP LOCKED";
     sqlx::query_as(statement).bind(before).fetch_all(db).await
 }
 
-/// At most 100 used packs of an edition. Unused packs are removed separately.
-pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec<PackId>> {
-    let statement = "SELECT id FROM record_objects WHERE edition = $1 AND used LIMIT 100";
-    sqlx::query_scalar(statement).bind(edition).fetch_all(db).await
+/// At most 100 used packs of a tournament. Unused packs are removed separately.
+pub async fn of_tournament(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Vec<PackId>> {
+    let statement = "SELECT id FROM record_objects WHERE tournament = $1 AND used LIMIT 100";
+    sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
 }
 
 /// Whether any pack exists.

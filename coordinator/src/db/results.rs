@@ -1,7 +1,7 @@
 //! The results of matches. Rows are only added.
 
 use arbiter_games::Forfeit;
-use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_proto::ids::{MatchNumber, TournamentId};
 use arbiter_proto::level::Level;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::ScoredMatch;
@@ -10,6 +10,7 @@ use sqlx::{FromRow, PgConnection, PgExecutor, Result, Row as _};
 use tokio_stream::StreamExt as _;
 
 use super::binary_copy::{Rows, send};
+use super::editions::{EditionScope, members};
 use super::matches::Seats;
 
 /// The result of a match.
@@ -55,25 +56,25 @@ impl FromRow<'_, PgRow> for MatchResult {
     }
 }
 
-/// Adds results of several editions, and returns their number.
+/// Adds results of several tournaments, and returns their number.
 ///
 /// # Errors
 /// If one exists already or is invalid.
 pub async fn copy_in<'a>(
     connection: &mut PgConnection,
-    results: impl Iterator<Item = (EditionId, Level, &'a MatchResult)> + Send,
+    results: impl Iterator<Item = (TournamentId, Level, &'a MatchResult)> + Send,
 ) -> Result<u64> {
     let statement = "
-        COPY results (number, edition, wall_ms, level, scores, transcript, forfeits, bad_answers)
+        COPY results (number, tournament, wall_ms, level, scores, transcript, forfeits, bad_answers)
         FROM STDIN (FORMAT binary)";
-    send(connection, statement, results, |(edition, level, result), rows| {
-        write(rows, edition, level, result);
+    send(connection, statement, results, |(tournament, level, result), rows| {
+        write(rows, tournament, level, result);
     })
     .await
 }
 
-fn write(rows: &mut Rows, edition: EditionId, level: Level, result: &MatchResult) {
-    rows.row(8).int8(result.number.0).int4(edition.0).int4(result.wall_ms);
+fn write(rows: &mut Rows, tournament: TournamentId, level: Level, result: &MatchResult) {
+    rows.row(8).int8(result.number.0).int4(tournament.0).int4(result.wall_ms);
     rows.bytes(level.as_str().as_bytes()).int8s(&result.scores).bytes(&result.transcript);
     if result.forfeits.iter().any(Option::is_some) {
         let codes: Vec<_> = result.forfeits.iter().map(|forfeit| code(*forfeit)).collect();
@@ -145,15 +146,16 @@ impl SeatedResult {
 /// The columns of a match `m` and its result `r` that [`SeatedResult`] has, and the rest of the
 /// statement.
 macro_rules! played {
-    ($rest:literal) => {
-        concat!("SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers", $rest)
+    ($($rest:expr),+) => {
+        concat!("SELECT r.number, m.seats, m.carried, r.scores, r.forfeits, r.bad_answers", $($rest),+)
     };
 }
 
-/// Calls `visit` with the results of the matches `firsts[i] … pasts[i] - 1`, for each i.
+/// Calls `visit` with the results of the matches `firsts[i] … pasts[i] - 1` of a tournament, for
+/// each i.
 pub async fn each_of_ranges(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    tournament: TournamentId,
     firsts: &[i64],
     pasts: &[i64],
     mut visit: impl FnMut(&SeatedResult),
@@ -164,13 +166,13 @@ pub async fn each_of_ranges(
         FROM unnest($2::bigint[], $3::bigint[]) AS range (first_match, past)
         CROSS JOIN LATERAL (
             SELECT * FROM results
-            WHERE edition = $1 AND number >= range.first_match AND number < range.past OFFSET 0
+            WHERE tournament = $1 AND number >= range.first_match AND number < range.past OFFSET 0
         ) AS r
         CROSS JOIN LATERAL (
-            SELECT seats, carried FROM matches WHERE edition = $1 AND number = r.number OFFSET 0
+            SELECT seats, carried FROM matches WHERE tournament = $1 AND number = r.number OFFSET 0
         ) AS m"
     );
-    let query = sqlx::query_as(statement).bind(edition).bind(firsts).bind(pasts);
+    let query = sqlx::query_as(statement).bind(tournament).bind(firsts).bind(pasts);
     let mut rows = query.fetch(db);
     while let Some(played) = rows.next().await {
         visit(&played?);
@@ -181,7 +183,7 @@ pub async fn each_of_ranges(
 /// Calls `visit` with the results of the matches of an edition that any of these entrants played.
 pub async fn each_of_entrants(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    edition: EditionScope,
     entrants: &[Entrant],
     mut visit: impl FnMut(&SeatedResult),
 ) -> Result<()> {
@@ -190,16 +192,19 @@ pub async fn each_of_entrants(
     let statement = played!(
         "
         FROM (
-            SELECT number, seats, carried FROM matches
-            WHERE edition = $1 AND seats && $2::int[] OFFSET 0
+            SELECT number, seats, carried FROM matches m
+            WHERE ",
+        members!("m"),
+        " AND seats && $4::int[] OFFSET 0
         ) AS m
         CROSS JOIN LATERAL (
             SELECT number, scores, forfeits, bad_answers FROM results
-            WHERE edition = $1 AND number = m.number OFFSET 0
+            WHERE tournament = $1 AND number = m.number OFFSET 0
         ) AS r"
     );
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
-    let mut rows = sqlx::query_as(statement).bind(edition).bind(entrants).fetch(db);
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+    let mut rows = query.bind(edition.end).bind(entrants).fetch(db);
     while let Some(played) = rows.next().await {
         visit(&played?);
     }
@@ -211,29 +216,32 @@ pub async fn each_of_entrants(
 /// With `counted`, results whose lots are not counted yet are left out.
 pub async fn page(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    edition: EditionScope,
     after: MatchNumber,
     counted: bool,
 ) -> Result<Vec<SeatedResult>> {
     let statement = played!(
         "
-        FROM results r JOIN matches m USING (edition, number)
-        -- Both from there on: one of them would be gone through from its first match.
-        WHERE edition = $1 AND r.number > $2 AND m.number > $2
-          AND NOT ($3 AND EXISTS (
+        FROM results r JOIN matches m USING (tournament, number)
+        WHERE ",
+        members!("r"),
+        // Both from there on: one of them would be gone through from its first match.
+        " AND r.number > $4 AND m.tournament = $1 AND m.number > $4
+          AND NOT ($5 AND EXISTS (
               SELECT FROM lots l
-              WHERE l.edition = $1 AND l.state = 'reported'
-                AND l.first_match <= r.number AND r.number < l.first_match + l.count))
-        ORDER BY number LIMIT 10000"
+              WHERE l.tournament = $1 AND l.state = 'reported'
+                AND l.number <= r.number AND r.number < l.number + l.count))
+        ORDER BY r.number LIMIT 10000"
     );
-    sqlx::query_as(statement).bind(edition).bind(after).bind(counted).fetch_all(db).await
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+    query.bind(edition.end).bind(after).bind(counted).fetch_all(db).await
 }
 
 /// Calls `visit` with the results of an edition, in order. `counted` has the same meaning as in
 /// [`page`].
 pub async fn each(
     connection: &mut PgConnection,
-    edition: EditionId,
+    edition: EditionScope,
     counted: bool,
     mut visit: impl FnMut(&SeatedResult),
 ) -> Result<()> {
@@ -244,6 +252,26 @@ pub async fn each(
         after = last.number;
         page.iter().for_each(&mut visit);
     }
+}
+
+/// The results of these matches of a tournament, in order. Matches without a result are left out.
+pub async fn of_matches(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    numbers: &[MatchNumber],
+) -> Result<Vec<SeatedResult>> {
+    let statement = played!(
+        "
+        FROM unnest($2::bigint[]) AS u (number)
+        CROSS JOIN LATERAL (
+            SELECT * FROM results WHERE tournament = $1 AND number = u.number OFFSET 0
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT seats, carried FROM matches WHERE tournament = $1 AND number = u.number OFFSET 0
+        ) AS m
+        ORDER BY r.number"
+    );
+    sqlx::query_as(statement).bind(tournament).bind(numbers).fetch_all(db).await
 }
 
 /// A result with the seed key of its match.
@@ -258,15 +286,18 @@ struct KeyedResult {
 /// the first error of `visit`, and returns it.
 pub async fn each_with_seed_key<E>(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    edition: EditionScope,
     mut visit: impl FnMut(i64, &SeatedResult) -> Result<(), E>,
 ) -> Result<Result<(), E>> {
     let statement = played!(
         ", m.seed_key
-        FROM results r JOIN matches m USING (edition, number)
-        WHERE edition = $1 ORDER BY number"
+        FROM results r JOIN matches m USING (tournament, number)
+        WHERE ",
+        members!("r"),
+        " ORDER BY r.number"
     );
-    let mut rows = sqlx::query_as(statement).bind(edition).fetch(db);
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+    let mut rows = query.bind(edition.end).fetch(db);
     while let Some(row) = rows.next().await {
         let KeyedResult { seed_key, played } = row?;
         if let Err(error) = visit(seed_key, &played) {

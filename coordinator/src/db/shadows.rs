@@ -14,8 +14,7 @@ pub async fn waiting(db: impl PgExecutor<'_>) -> Result<Vec<WorkerId>> {
         SELECT DISTINCT worker FROM (
             SELECT a.worker FROM match_audits a
             WHERE a.kind = 'shadow' AND a.state = 'waiting' AND EXISTS (
-                SELECT FROM editions e JOIN tournaments t ON t.id = e.tournament
-                WHERE e.id = a.edition AND e.state <> 'planning' AND t.state = 'open')
+                SELECT FROM tournaments t WHERE t.id = a.tournament AND t.state = 'open')
             LIMIT 10000
         ) AS few";
     sqlx::query_scalar(statement).fetch_all(db).await
@@ -41,19 +40,19 @@ pub async fn claim(
                   AND w.id NOT IN (SELECT worker FROM own)
             ) AS is_alone
         ), next AS (
-            SELECT a.edition, a.number FROM match_audits a
+            SELECT a.tournament, a.number FROM match_audits a
             WHERE a.kind = 'shadow' AND a.state = 'waiting' AND a.worker <> $1
               AND ((SELECT is_alone FROM alone) OR a.worker NOT IN (SELECT worker FROM own))
               AND EXISTS (
-                SELECT FROM editions e JOIN tournaments t ON t.id = e.tournament
-                WHERE e.id = a.edition AND e.state <> 'planning' AND t.state = 'open')
-            ORDER BY a.faults, a.edition, a.number LIMIT $3 FOR UPDATE OF a SKIP LOCKED
+                SELECT FROM tournaments t WHERE t.id = a.tournament AND t.state = 'open')
+            ORDER BY a.faults, a.tournament, a.number LIMIT $3 FOR UPDATE OF a SKIP LOCKED
         )
         UPDATE match_audits AS a
         SET state = 'leased', attempt = a.attempt + 1, second_worker = $1,
             deadline = database_clock() + $2::interval
-        FROM next WHERE a.edition = next.edition AND a.number = next.number AND a.kind = 'shadow'
-        RETURNING -a.edition AS edition, a.number, a.attempt";
+        FROM next
+        WHERE a.tournament = next.tournament AND a.number = next.number AND a.kind = 'shadow'
+        RETURNING -a.tournament AS tournament, a.number, a.attempt";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     sqlx::query_as(statement).bind(worker).bind(lease_time).bind(limit).fetch_all(db).await
 }
@@ -77,7 +76,7 @@ pub async fn fail(
         held!(match_audits),
         " AND ",
         ours!(match_audits, "u.by"),
-        " RETURNING u.edition, u.number, u.attempt, 'pending'::lot_state AS state"
+        " RETURNING u.tournament, u.number, u.attempt, 'pending'::lot_state AS state"
     );
     on_failures(statement, failures, retry_policy).fetch_all(db).await
 }
@@ -85,9 +84,9 @@ pub async fn fail(
 /// The leases whose deadline has passed.
 pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>> {
     let statement = "
-        SELECT -edition AS edition, number, attempt FROM match_audits a
+        SELECT -tournament AS tournament, number, attempt FROM match_audits a
         WHERE state = 'leased' AND deadline < (SELECT database_clock())
-        ORDER BY a.edition, number";
+        ORDER BY a.tournament, number";
     sqlx::query_as(statement).fetch_all(db).await
 }
 
@@ -137,7 +136,7 @@ pub struct ComparedMatch {
     pub tokens: [Option<TokenId>; 2],
     /// Whether both have the same result.
     pub agreed: bool,
-    /// The versions of the bots that took part.
+    /// The bots that took part: an entrant is a bot with its program.
     pub bots: Vec<i32>,
 }
 
@@ -146,14 +145,10 @@ pub struct ComparedMatch {
 pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<ComparedMatch>> {
     let statement = "
         SELECT ARRAY[a.worker, a.second_worker] AS workers, ARRAY[one.token, other.token] AS tokens,
-            a.state = 'agreed' AS agreed, ARRAY(
-            SELECT n.version FROM entrants n
-            WHERE n.edition = a.edition AND n.entrant = ANY (m.seats)
-        ) AS bots
+            a.state = 'agreed' AS agreed, m.seats AS bots
         FROM tournaments t
-        JOIN editions e ON e.tournament = t.id
-        JOIN match_audits a ON a.edition = e.id
-        JOIN matches m ON m.edition = a.edition AND m.number = a.number
+        JOIN match_audits a ON a.tournament = t.id
+        JOIN matches m ON m.tournament = a.tournament AND m.number = a.number
         LEFT JOIN worker_tokens one ON one.worker = a.worker
         LEFT JOIN worker_tokens other ON other.worker = a.second_worker
         LEFT JOIN suspensions s ON s.worker = a.worker
@@ -161,6 +156,6 @@ pub async fn played(db: impl PgExecutor<'_>) -> Result<Vec<ComparedMatch>> {
         WHERE t.state = 'open' AND a.kind = 'shadow' AND a.state IN ('agreed', 'disagreed')
           AND coalesce(a.reported_at > s.reinstated_at, true)
           AND coalesce(a.reported_at > o.reinstated_at, true)
-        ORDER BY a.edition, a.number";
+        ORDER BY a.tournament, a.number";
     sqlx::query_as(statement).fetch_all(db).await
 }

@@ -128,7 +128,7 @@ pub async fn contestants(
 ) -> Result<Vec<Contestant>> {
     let statement = "
         SELECT e.entrant, v.submitted_at FROM entrants e JOIN versions v ON v.id = e.version
-        WHERE e.edition = $1 ORDER BY e.entrant";
+        WHERE e.edition = $1 ORDER BY e.place";
     let query = sqlx::query_as(statement).bind(edition);
     let rows: Vec<SubmissionRow> = query.fetch_all(&mut *connection).await?;
     let mut tallies = of_edition(connection, edition).await?;
@@ -147,7 +147,7 @@ pub struct PastStanding {
     pub edition: EditionId,
     /// Its number in the tournament.
     pub number: i32,
-    /// The bot's entrant number in the edition.
+    /// The bot's entrant in the edition.
     pub entrant: Entrant,
     /// The number of the version that played.
     pub version: i32,
@@ -203,7 +203,7 @@ pub async fn each_edition(
         JOIN versions v ON v.id = n.version
         LEFT JOIN standings s ON s.edition = n.edition AND s.entrant = n.entrant
         WHERE n.edition = ANY ($1)
-        ORDER BY n.edition, n.entrant";
+        ORDER BY n.edition, n.place";
     let mut rows = sqlx::query(statement).bind(editions).fetch(db);
     let mut current = None;
     let mut contestants = Vec::new();

@@ -1,7 +1,7 @@
 //! Statistics for operators. These statements read whole tables, but only small ones. For large
 //! tables they read sums that are already stored.
 
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::{EditionId, TournamentId};
 use sqlx::{FromRow, PgExecutor, Result};
 use time::OffsetDateTime;
 
@@ -10,8 +10,10 @@ use time::OffsetDateTime;
 pub struct EditionStats {
     /// The edition.
     pub id: EditionId,
+    /// Its tournament.
+    pub tournament: TournamentId,
     /// The name of its tournament.
-    pub tournament: String,
+    pub tournament_name: String,
     /// The game.
     pub game: String,
     /// Its number in the tournament.
@@ -29,8 +31,8 @@ pub struct EditionStats {
 /// All editions.
 pub async fn editions(db: impl PgExecutor<'_>) -> Result<Vec<EditionStats>> {
     let statement = "
-        SELECT e.id, t.name AS tournament, t.game, e.number, e.state, e.matches, p.counted,
-            e.ended_at
+        SELECT e.id, e.tournament, t.name AS tournament_name, t.game, e.number, e.state, e.matches,
+            p.counted, e.ended_at
         FROM editions e
         JOIN tournaments t ON t.id = e.tournament
         JOIN progress p ON p.edition = e.id

@@ -123,7 +123,7 @@ pub async fn claim(
             deadline = database_clock() + $1::interval, holder = $2::int,
             holder_attempt = CASE WHEN $2::int IS NOT NULL THEN t.attempt + 1 END
         FROM next WHERE t.version = next.version
-        RETURNING 0 AS edition, t.version::bigint AS number, t.attempt";
+        RETURNING 0 AS tournament, t.version::bigint AS number, t.attempt";
     sqlx::query_as(statement).bind(lease).bind(holder).fetch_optional(db).await
 }
 
@@ -150,7 +150,7 @@ pub async fn fail(
         held!(trials),
         " AND ",
         ours!(trials, "u.by"),
-        " RETURNING u.edition, u.number, u.attempt,
+        " RETURNING u.tournament, u.number, u.attempt,
             CASE r.state WHEN 'aside' THEN 'aside' ELSE 'delayed' END::lot_state AS state"
     );
     on_failures(statement, failures, retry_policy).fetch_all(db).await
@@ -159,7 +159,7 @@ pub async fn fail(
 /// Leases whose deadline has passed, at most 1000, locked until the transaction ends.
 pub async fn expire(db: impl PgExecutor<'_>) -> Result<Vec<Lease>> {
     let statement = "
-        SELECT 0 AS edition, version::bigint AS number, attempt FROM trials
+        SELECT 0 AS tournament, version::bigint AS number, attempt FROM trials
         WHERE state = 'leased' AND deadline < (SELECT database_clock())
         ORDER BY deadline LIMIT 1000 FOR UPDATE SKIP LOCKED";
     sqlx::query_as(statement).fetch_all(db).await

@@ -9,7 +9,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 
-/// The reports of a worker, without reused results.
+/// The reports of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
 pub struct ReportCounts {
     /// The worker.
@@ -30,14 +30,14 @@ pub async fn report_counts(
         SELECT l.worker, count(*) AS matches,
             coalesce(sum(cardinality(array_positions(r.forfeits, 1::smallint))), 0)::bigint
                 AS clock_forfeits
-        FROM editions e
-        JOIN lots l ON l.edition = e.id
+        FROM tournaments t
+        JOIN lots l ON l.tournament = t.id
         CROSS JOIN LATERAL (
             SELECT forfeits FROM results
-            WHERE edition = l.edition AND number >= l.first_match AND number < l.first_match + l.count OFFSET 0
+            WHERE tournament = t.id AND number >= l.number AND number < l.number + l.count OFFSET 0
         ) AS r
-        WHERE ($1::int IS NULL OR e.tournament = $1)
-          AND l.state IN ('reported', 'counted') AND NOT l.reused AND l.worker IS NOT NULL
+        WHERE ($1::int IS NULL OR t.id = $1)
+          AND l.state IN ('reported', 'counted') AND l.worker IS NOT NULL
         GROUP BY l.worker ORDER BY l.worker";
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
 }
@@ -67,43 +67,57 @@ impl Question {
     }
 }
 
+/// The lots that were reported for the edition `$1`, or for the editions that it replaced since the
+/// last complete one, as a table `reported`.
+macro_rules! reported {
+    () => {
+        "span AS (
+            SELECT this.tournament, coalesce(this.ended_at, 'infinity') AS until, coalesce((
+                SELECT max(last.ended_at) FROM editions last
+                WHERE last.tournament = this.tournament AND last.state = 'complete'
+                  AND last.number < this.number), '-infinity') AS since
+            FROM editions this WHERE this.id = $1
+        ), reported AS (
+            SELECT tournament, number, count, worker FROM lots
+            WHERE tournament = (SELECT tournament FROM span)
+              AND state IN ('reported', 'counted') AND worker IS NOT NULL
+              AND reported_at >= (SELECT since FROM span)
+              AND reported_at <= (SELECT until FROM span)
+        )"
+    };
+}
+
 /// The statement of [`samples`]: the points and time losses of each seat of each match, the part
 /// explained by seats, boards and opponents, the sums of each lot, and their moments over a
 /// worker's lots.
-const SAMPLES: &str = "
-    WITH span AS (
-        SELECT e.id FROM editions e JOIN editions this ON this.tournament = e.tournament
-        WHERE this.id = $1 AND e.id <= this.id AND e.id > (
-            SELECT coalesce(max(last.id), 0) FROM editions last
-            WHERE last.tournament = this.tournament AND last.state = 'complete'
-              AND last.id < this.id)
-    ), played AS MATERIALIZED (
-        SELECT l.worker, l.edition, l.number AS lot, r.number, s.seat, n.version, m.board,
+const SAMPLES: &str = concat!(
+    "WITH ",
+    reported!(),
+    ", played AS MATERIALIZED (
+        SELECT l.worker, l.number AS lot, r.number, s.seat, m.seats[s.seat] AS version, m.board,
             cardinality(m.seats) AS size,
             coalesce(r.forfeits[s.seat] = 1, false)::int::float8 AS late,
             r.scores[1 + (s.seat - 1) * cardinality(r.scores) / cardinality(m.seats)] AS score
-        FROM span
-        JOIN lots l ON l.edition = span.id
-            AND (hashint8extended(l.number, $2) & 9223372036854775807) % $3 = 0
+        FROM reported l
         CROSS JOIN LATERAL (
             SELECT number, scores, forfeits FROM results
-            WHERE edition = l.edition AND number >= l.first_match AND number < l.first_match + l.count
+            WHERE tournament = l.tournament AND number >= l.number AND number < l.number + l.count
             OFFSET 0
         ) AS r
         CROSS JOIN LATERAL (
             SELECT seats, board FROM matches
-            WHERE edition = l.edition AND number = r.number AND state_from IS NULL OFFSET 0
+            WHERE tournament = l.tournament AND number = r.number AND state_from IS NULL OFFSET 0
         ) AS m
         CROSS JOIN LATERAL generate_series(1, cardinality(m.seats)) AS s (seat)
-        JOIN entrants n ON n.edition = l.edition AND n.entrant = m.seats[s.seat]
-        WHERE l.state IN ('reported', 'counted') AND NOT l.reused AND l.worker IS NOT NULL
+        WHERE (hashint8extended(l.number, $2) & 9223372036854775807) % $3 = 0
           AND NOT EXISTS (
-            SELECT FROM invalidated_matches v WHERE v.edition = l.edition AND v.number = r.number)
+            SELECT FROM invalidated_matches v
+            WHERE v.tournament = l.tournament AND v.number = r.number)
     ), best AS (
-        SELECT *, max(score) OVER (PARTITION BY edition, number) AS most FROM played
+        SELECT *, max(score) OVER (PARTITION BY number) AS most FROM played
     ), won AS MATERIALIZED (
         SELECT *, CASE WHEN score < most THEN 0.0::float8 ELSE 1.0::float8
-            / count(*) FILTER (WHERE score = most) OVER (PARTITION BY edition, number)
+            / count(*) FILTER (WHERE score = most) OVER (PARTITION BY number)
             END AS points
         FROM best
     ), lane AS (
@@ -111,36 +125,37 @@ const SAMPLES: &str = "
     ), bot AS (
         SELECT version, avg(points - 1.0 / size) AS strength FROM won GROUP BY version
     ), share AS MATERIALIZED (
-        SELECT won.worker, won.edition, won.lot, won.seat, won.version, won.late,
+        SELECT won.worker, won.lot, won.seat, won.version, won.late,
             won.points - lane.points AS of_seat,
             won.points - lane.points + (
-                sum(bot.strength) OVER (PARTITION BY won.edition, won.number) - bot.strength
+                sum(bot.strength) OVER (PARTITION BY won.number) - bot.strength
             ) / greatest(won.size - 1, 1) AS of_bot
         FROM won
         JOIN bot ON bot.version = won.version
         JOIN lane ON lane.seat = won.seat AND lane.size = won.size
             AND lane.board IS NOT DISTINCT FROM won.board
     ), sums AS (
-        SELECT 'wins' AS kind, version AS subject, worker, edition, lot,
+        SELECT 'wins' AS kind, version AS subject, worker, lot,
             count(*)::float8 AS n, sum(of_bot) AS x
-        FROM share GROUP BY version, worker, edition, lot
+        FROM share GROUP BY version, worker, lot
         UNION ALL
-        SELECT 'clock', version, worker, edition, lot, count(*), sum(late)
-        FROM share GROUP BY version, worker, edition, lot
+        SELECT 'clock', version, worker, lot, count(*), sum(late)
+        FROM share GROUP BY version, worker, lot
         UNION ALL
-        SELECT 'seat', seat, worker, edition, lot, count(*), sum(of_seat)
-        FROM share GROUP BY seat, worker, edition, lot
+        SELECT 'seat', seat, worker, lot, count(*), sum(of_seat)
+        FROM share GROUP BY seat, worker, lot
         UNION ALL
-        SELECT 'all clocks', 0, worker, edition, lot, count(*), sum(late)
-        FROM share GROUP BY worker, edition, lot
+        SELECT 'all clocks', 0, worker, lot, count(*), sum(late)
+        FROM share GROUP BY worker, lot
     )
     SELECT kind, subject, worker, count(*)::float8 AS lots, sum(n) AS count,
         sum(n * n) AS count_squares, sum(x) AS total, sum(x * x) AS total_squares,
         sum(n * x) AS products, max(n) AS most_count, min(x) AS least, max(x) AS greatest
     FROM sums GROUP BY kind, subject, worker
-    ORDER BY kind, subject, worker";
+    ORDER BY kind, subject, worker"
+);
 
-/// The samples of each worker for each question, from the lots that were played for an edition or
+/// The samples of each worker for each question, from the lots that were reported for an edition or
 /// for the editions that it replaced since the last complete one. Matches that start with files
 /// from earlier matches are left out, because bots that learn change with time. Void matches are
 /// left out, too.
@@ -158,9 +173,8 @@ pub async fn samples(
     salt: i64,
     limit: i64,
 ) -> Result<Vec<WorkerSample<WorkerId, Question>>> {
-    // The matches that were played for this edition: those of lots that were not reused.
-    let statement = "
-        SELECT coalesce(sum(count), 0)::bigint FROM lots WHERE edition = $1 AND NOT reused";
+    let statement =
+        concat!("WITH ", reported!(), " SELECT coalesce(sum(count), 0)::bigint FROM reported");
     let played: i64 = sqlx::query_scalar(statement).bind(edition).fetch_one(&mut *db).await?;
     let one_in = (played / limit).max(1);
     // A forfeit by the clock is stored as 1. The components of a seat's score are adjacent.
@@ -255,7 +269,9 @@ pub async fn residuals(
 pub struct ImprobableResidual {
     /// The worker.
     pub worker: WorkerId,
-    /// The edition.
+    /// The name of the tournament.
+    pub tournament: String,
+    /// The number of the edition in its tournament.
     pub edition: i32,
     /// The probability.
     pub p: f64,
@@ -269,12 +285,13 @@ pub async fn improbable_residuals(
     below: f64,
 ) -> Result<Vec<ImprobableResidual>> {
     let statement = "
-        SELECT DISTINCT ON (w.id) w.id AS worker, r.edition, r.p, (
+        SELECT DISTINCT ON (w.id) w.id AS worker, t.name AS tournament, e.number AS edition, r.p, (
             SELECT count(*) FROM editions o JOIN worker_residuals u ON u.edition = o.id
             WHERE o.tournament = e.tournament
         ) AS tests
         FROM worker_residuals r
         JOIN editions e ON e.id = r.edition
+        JOIN tournaments t ON t.id = e.tournament
         JOIN workers w ON w.id = r.worker
         LEFT JOIN suspensions s ON s.worker = w.id
         WHERE r.p < $1 AND NOT r.is_ambiguous AND (s.at IS NULL OR e.ended_at > s.reinstated_at)

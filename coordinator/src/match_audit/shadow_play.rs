@@ -1,6 +1,6 @@
 //! Shadow matches: some matches are played again by another worker, and both plays are compared.
 //!
-//! A shadow match is leased by the same messages as a lot. The edition in its lease marks it
+//! A shadow match is leased by the same messages as a lot. The tournament in its lease marks it
 //! ([`arbiter_proto::ids::Lease::shadow`]). It is not in the queue of lots, so its result cannot
 //! count. A coordinator without support for shadow matches refuses its report as late.
 //!
@@ -12,16 +12,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arbiter_games::{Forfeit, MAX_SEATS};
-use arbiter_proto::ids::{MatchId, TokenId, WorkerId};
+use arbiter_proto::ids::{MatchId, MatchName, TokenId, WorkerId};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::record_replay::Finding;
 use super::{AuditError, compare, planned_match};
 use crate::db::match_audits::{AuditState, FALSE_TIME_LOSS};
-use crate::db::played_matches;
 use crate::db::results::MatchResult;
 use crate::db::shadows::{self, ComparedMatch};
+use crate::db::tournaments;
+use crate::db::{editions, played_matches};
 use crate::queue::{Report, ReportStatus};
 use crate::tournament::lot_assignment::AssignmentBuilder;
 use crate::worker_suspension;
@@ -71,6 +72,10 @@ pub(crate) async fn check_report(
     if !shadows::is_held(pool, *lease, *worker).await? {
         return Ok(ReportStatus::Late);
     }
+    // The tournament may have been deleted meanwhile.
+    let Some(tournament) = tournaments::get(pool, id.tournament).await? else {
+        return Ok(ReportStatus::Late);
+    };
     let Some(first) = played_matches::find(pool, id).await? else { return Ok(ReportStatus::Late) };
     let first = first.result;
     if second.number != id.number || second.scores.len() != first.scores.len() {
@@ -79,7 +84,8 @@ pub(crate) async fn check_report(
     let (state, reason) = match record_contradiction(pool, assignments, id, second, report).await? {
         Some(reason) => {
             let reason = format!("the record of the second play is false: {reason}");
-            worker_suspension::suspend(pool, *worker, &format!("match {id}: {reason}"), now)
+            let name = MatchName { tournament: tournament.name, number: id.number };
+            worker_suspension::suspend(pool, *worker, &format!("match {name}: {reason}"), now)
                 .await?;
             (AuditState::Skipped, Some(reason))
         }
@@ -102,7 +108,8 @@ async fn record_contradiction(
 ) -> Result<Option<String>, AuditError> {
     let Some((_, record)) = report.records.first() else { return Ok(None) };
     let reported = (report.level.as_str().to_owned(), second.clone());
-    let planned = planned_match(pool, assignments, id).await?;
+    let edition = editions::adding(pool, id).await?;
+    let planned = planned_match(pool, assignments, edition, id).await?;
     Ok(match compare(assignments.games().clone(), record.clone(), planned, reported).await {
         Finding::Disagreed(reason) => Some(reason),
         Finding::Agreed | Finding::Unreadable(_) => None,

@@ -59,11 +59,11 @@ fn recount_reason(row: &RecountDifferences) -> Option<String> {
 /// The reason to suspend a worker for improbable results, if there is one.
 #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 tests")]
 fn improbability_reason(row: &ImprobableResidual) -> Option<String> {
-    let ImprobableResidual { edition, p, tests, .. } = row;
+    let ImprobableResidual { tournament, edition, p, tests, .. } = row;
     (p * (*tests as f64) < IMPROBABLE).then(|| {
         format!(
-            "its results in edition {edition} differ from those of the other workers: p = {p:.1e}, \
-             one of {tests} tests"
+            "its results in edition {edition} of {tournament} differ from those of the other \
+             workers: p = {p:.1e}, one of {tests} tests"
         )
     })
 }
@@ -80,13 +80,16 @@ mod tests {
             worker,
             disagreed,
             unreadable,
-            example: "3/7: scores differ".to_owned(),
+            example: "spring/7: scores differ".to_owned(),
         }
     }
 
     #[test]
     fn the_threshold_falls_with_the_number_of_tests() {
-        let unlikely = |p, tests| ImprobableResidual { worker: WorkerId(1), edition: 7, p, tests };
+        let unlikely = |p, tests| {
+            let tournament = "spring".to_owned();
+            ImprobableResidual { worker: WorkerId(1), tournament, edition: 7, p, tests }
+        };
         assert_eq!(improbability_reason(&unlikely(0.0004, 3)), None);
         assert!(
             improbability_reason(&unlikely(0.0003, 3))
@@ -100,7 +103,7 @@ mod tests {
         assert_eq!(recount_reason(&recounted(0, 2)), None);
         let reason = recount_reason(&recounted(1, 0)).unwrap();
         assert!(reason.starts_with("1 record does not give the result"), "{reason}");
-        assert!(reason.ends_with("match 3/7: scores differ"), "{reason}");
+        assert!(reason.ends_with("match spring/7: scores differ"), "{reason}");
         assert!(recount_reason(&recounted(0, 3)).unwrap().starts_with("3 of its records"));
     }
 }

@@ -46,8 +46,8 @@ const TRIALS: [&str; 5] = ["waiting", "leased", "passed", "failed", "aside"];
 labels! {
     /// A running edition.
     EditionLabels { tournament: String, edition: i64 }
-    /// The matches or lots of a running edition in a state.
-    QueueLabels { tournament: String, edition: i64, state: &'static str }
+    /// The matches or lots of a tournament in a state.
+    QueueLabels { tournament: String, state: &'static str }
     GameLabels { game: String }
     ForfeitLabels { game: String, kind: &'static str }
     KindLabels { kind: String }
@@ -157,7 +157,7 @@ impl CachedMetrics {
         for edition in &editions {
             metrics.edition(edition, self.incidents(&mut db, edition, now).await?);
             if edition.state == EditionState::Running {
-                metrics.running(edition, &lots::census(&mut *db, edition.id).await?);
+                metrics.running(edition, &lots::census(&mut *db, edition.tournament).await?);
             }
         }
         for kind in FaultKind::ALL {
@@ -208,11 +208,12 @@ metrics! {
         counted: Family<EditionLabels, Gauge> => "edition_matches_counted",
             "Matches in the standings of a running edition";
         matches: Family<QueueLabels, Gauge> => "queue_matches",
-            "Matches of a running edition by the state of their lots";
-        lots: Family<QueueLabels, Gauge> => "queue_lots", "Lots of a running edition by state";
+            "Matches of a tournament with a running edition by the state of their lots";
+        lots: Family<QueueLabels, Gauge> => "queue_lots",
+            "Lots of a tournament with a running edition by state";
         editions: Family<StateLabels, Gauge> => "editions", "Editions by state";
         counted_all: Family<GameLabels, Counter> => "matches_counted",
-            "Matches in the standings of all editions, reused ones included";
+            "Matches in the standings of all editions; each edition counts its matches";
         forfeits: Family<ForfeitLabels, Counter> => "forfeits",
             "Forfeits in the standings of all editions";
         bad_answers: Family<GameLabels, Counter> => "bad_answers",
@@ -286,7 +287,7 @@ impl DatabaseMetrics {
     }
 
     fn running(&self, edition: &EditionStats, census: &[lots::Census]) {
-        let tournament = edition.tournament.clone();
+        let tournament = edition.tournament_name.clone();
         let number = i64::from(edition.number);
         let labels = EditionLabels { tournament: tournament.clone(), edition: number };
         self.planned.get_or_create(&labels).set(edition.matches);
@@ -294,7 +295,7 @@ impl DatabaseMetrics {
         for lot in census {
             let tournament = tournament.clone();
             let state = lot.state.as_str();
-            let labels = QueueLabels { tournament, edition: number, state };
+            let labels = QueueLabels { tournament, state };
             self.matches.get_or_create(&labels).set(lot.matches);
             self.lots.get_or_create(&labels).set(lot.lots);
         }

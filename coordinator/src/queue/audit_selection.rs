@@ -1,14 +1,14 @@
 //! Selects matches for audits.
 //!
-//! The configured share is drawn from the tournament's secret seed and the match's name, so no
+//! The configured share is drawn from the tournament's secret seed and the match's number, so no
 //! worker can predict it. Everyone can verify it after the seed is published. Other matches are
 //! selected by their results.
 
 use std::collections::BTreeSet;
 
 use arbiter_games::Seed;
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber, WorkerId};
-use sqlx::{Error, PgConnection, Result};
+use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId, WorkerId};
+use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
 
 use super::{Audit, Share};
@@ -21,22 +21,23 @@ const MIN_RESULTS: usize = 20;
 /// Shares are in ten-thousandths.
 const WHOLE: u64 = 10_000;
 
-/// Whether a match is in this share of all matches of its tournament.
+/// Whether a match is in this share of all matches of its tournament, whose committed seed is
+/// `seed`.
 pub fn is_in_share(seed: Seed, kind: AuditKind, id: MatchId, share: Share) -> bool {
     if share.is_none() {
         return false;
     }
-    let number = seed.derive_number(&format!("audit/{}/{id}", kind.as_str()));
+    let number = seed.derive_number(&format!("audit/{}/{}", kind.as_str(), id.number));
     // 2^64 is not a multiple of `WHOLE`. This favours some matches by less than one in 10^15.
     number % WHOLE < u64::from(share.of_ten_thousand())
 }
 
-/// Selects matches for audits among those of an edition that are counted together.
+/// Selects matches for audits among those of a tournament that are counted together.
 #[derive(Debug)]
 pub struct Selection {
     seed: Seed,
     audit: Audit,
-    edition: EditionId,
+    tournament: TournamentId,
     results: usize,
     greatest: Extreme,
     least: Extreme,
@@ -44,18 +45,18 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// A selection in this edition, by the seed of its tournament.
-    pub fn new(seed: Seed, audit: Audit, edition: EditionId) -> Self {
+    /// A selection in this tournament, by its committed seed.
+    pub fn new(seed: Seed, audit: Audit, tournament: TournamentId) -> Self {
         let greatest = Extreme::default();
         let least = Extreme::default();
-        Self { seed, audit, edition, results: 0, greatest, least, selected: BTreeSet::new() }
+        Self { seed, audit, tournament, results: 0, greatest, least, selected: BTreeSet::new() }
     }
 
     /// Adds a counted match.
     pub fn add(&mut self, played: &SeatedResult) {
-        let Self { seed, audit, edition, .. } = *self;
+        let Self { seed, audit, tournament, .. } = *self;
         let number = played.number;
-        let id = MatchId { edition, number };
+        let id = MatchId { tournament, number };
         let is_drawn = |kind, share| is_in_share(seed, kind, id, share);
         if !audit.replay.is_none() {
             if is_irregular(played) || is_drawn(AuditKind::Recount, audit.replay) {
@@ -84,24 +85,20 @@ impl Selection {
     }
 }
 
-/// The selection of an edition; `None` if its tournament has no audits.
-pub(super) async fn begin(db: &mut PgConnection, edition: EditionId) -> Result<Option<Selection>> {
-    let tournament = match tournaments::of_edition(db, edition).await {
-        // The tournament was deleted.
-        Err(Error::RowNotFound) => return Ok(None),
-        tournament => tournament?,
-    };
+/// The selection in a tournament; `None` if it has no audits or was deleted.
+pub(super) async fn begin(db: &mut PgConnection, id: TournamentId) -> Result<Option<Selection>> {
+    let Some(tournament) = tournaments::get(db, id).await? else { return Ok(None) };
     // Unreadable settings are from a later version. A leader of that version runs its audits.
     let audit = Audit::stored(&tournament.settings).ok();
     let audit = audit.filter(|audit| !(audit.replay.is_none() && audit.shadow.is_none()));
-    Ok(audit.map(|audit| Selection::new(tournament.seed, audit, edition)))
+    Ok(audit.map(|audit| Selection::new(tournament.seed, audit, id)))
 }
 
 /// Stores the selected matches, in the transaction that counts them. `reported_by` returns the
-/// worker and the time of a report, unless the result is reused.
+/// worker and the time of a report.
 pub(super) async fn store(
     db: &mut PgConnection,
-    edition: EditionId,
+    tournament: TournamentId,
     selection: Selection,
     reported_by: impl Fn(MatchNumber) -> Option<(WorkerId, OffsetDateTime)>,
 ) -> Result<()> {
@@ -113,7 +110,7 @@ pub(super) async fn store(
     if selected.is_empty() {
         return Ok(());
     }
-    match_audits::add(db, edition, &selected).await
+    match_audits::add(db, tournament, &selected).await
 }
 
 /// Whether a bot forfeited or answered badly.
@@ -149,12 +146,12 @@ mod tests {
     use crate::db::matches::Seats;
     use crate::db::results::Forfeits;
 
-    const EDITION: EditionId = EditionId(7);
+    const TOURNAMENT: TournamentId = TournamentId(7);
 
     fn played(number: i64, scores: [i64; 2]) -> SeatedResult {
         SeatedResult {
             number: MatchNumber(number),
-            seats: Seats(vec![Entrant(0), Entrant(1)]),
+            seats: Seats(vec![Entrant(1), Entrant(2)]),
             carried: None,
             scores: scores.to_vec(),
             forfeits: Forfeits::default(),
@@ -170,7 +167,7 @@ mod tests {
     fn shares_are_exact_and_depend_on_the_seed() {
         let count = |text, kind, percent| {
             let share = Share::percent(percent);
-            let id = |number| MatchId { edition: EDITION, number: MatchNumber(number) };
+            let id = |number| MatchId { tournament: TOURNAMENT, number: MatchNumber(number) };
             let is_drawn =
                 |number: &i64| is_in_share(Seed::of_text(text), kind, id(*number), share);
             (0..20_000).filter(is_drawn).collect::<Vec<_>>()
@@ -189,7 +186,7 @@ mod tests {
     }
 
     fn choose(seed: Seed, audit: Audit, counted: &[SeatedResult]) -> Vec<(i64, AuditKind)> {
-        let mut selection = Selection::new(seed, audit, EDITION);
+        let mut selection = Selection::new(seed, audit, TOURNAMENT);
         for played in counted {
             selection.add(played);
         }

@@ -11,7 +11,7 @@
 //!
 //! # Why a failure delays nothing else
 //!
-//! Trials, shadow matches and the lots of each edition are leased in turn. After a failure that
+//! Trials, shadow matches and the lots of each tournament are leased in turn. After a failure that
 //! kind of work waits before it is retried, longer with each failure. The other kinds continue.
 //! Leases that cannot be dispatched are returned, with retries.
 
@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_proto::ids::{EditionId, Lease, MatchId, MatchNumber, WorkerId};
+use arbiter_proto::ids::{Lease, TournamentId, WorkerId};
 use sqlx::{Error, PgConnection, Result};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
@@ -50,7 +50,7 @@ const EXPECTED_MS: i32 = 1000;
 enum WorkKind {
     Trials,
     ShadowMatches,
-    Lots(EditionId),
+    Lots(TournamentId),
     /// Leases to return.
     Returns,
 }
@@ -165,8 +165,8 @@ pub struct Allocator {
     waiting: VecDeque<Waiter>,
     /// The last time at which new work may have become available.
     work_available_at: Instant,
-    /// The edition that was served last. The next edition is served first.
-    last_edition: Option<EditionId>,
+    /// The tournament that was served last. The next tournament is served first.
+    last_tournament: Option<TournamentId>,
     /// The workers that reported matches which wait for a shadow match.
     first_workers: BTreeSet<WorkerId>,
     /// When `first_workers` was read.
@@ -195,7 +195,7 @@ impl Dispatcher {
             news,
             waiting: VecDeque::new(),
             work_available_at: Instant::now(),
-            last_edition: None,
+            last_tournament: None,
             first_workers: BTreeSet::new(),
             first_workers_at: None,
             last_worker: None,
@@ -323,19 +323,19 @@ impl Allocator {
     }
 
     /// Leases work once for the waiting requests. Trials come first, since authors wait for them.
-    /// Then come shadow matches, and lots of the next edition that has pending lots. Requests that
-    /// arrive meanwhile are served together in the next round.
+    /// Then come shadow matches, and lots of the next tournament that has pending lots. Requests
+    /// that arrive meanwhile are served together in the next round.
     async fn serve(&mut self, on_error: &mut impl FnMut(Error)) {
         if self.waiting.is_empty() {
             return;
         }
-        let ClaimableWork { trial, mut editions } = match self.read_claimable().await {
+        let ClaimableWork { trial, mut tournaments } = match self.read_claimable().await {
             Ok(work) => work,
             Err(error) => return on_error(error),
         };
-        let next = editions.partition_point(|edition| Some(*edition) <= self.last_edition);
-        editions.rotate_left(next);
-        let lots = editions.into_iter().map(WorkKind::Lots);
+        let next = tournaments.partition_point(|id| Some(*id) <= self.last_tournament);
+        tournaments.rotate_left(next);
+        let lots = tournaments.into_iter().map(WorkKind::Lots);
         let trials = trial.then_some(WorkKind::Trials).into_iter();
         for kind in trials.chain([WorkKind::ShadowMatches]).chain(lots) {
             if self.waiting.is_empty() {
@@ -380,7 +380,7 @@ impl Allocator {
         let (connection, leased) = match kind {
             WorkKind::Trials => self.lease_trials(connection).await?,
             WorkKind::ShadowMatches => self.lease_shadows(connection).await?,
-            WorkKind::Lots(edition) => self.lease_lots(connection, edition).await?,
+            WorkKind::Lots(tournament) => self.lease_lots(connection, tournament).await?,
             WorkKind::Returns => (connection, false),
         };
         self.connection = Some(connection);
@@ -406,22 +406,22 @@ impl Allocator {
         Ok((connection, leased))
     }
 
-    /// Leases lots of an edition for all waiting requests.
+    /// Leases lots of a tournament for all waiting requests.
     async fn lease_lots(
         &mut self,
         mut connection: PgConnection,
-        edition: EditionId,
+        tournament: TournamentId,
     ) -> Result<(PgConnection, bool)> {
         let holders: Vec<_> = self.waiting.iter().map(|waiter| waiter.worker).collect();
-        let lots =
-            lots::claim(&mut connection, edition, &holders, self.queue.lease_policy.lease).await?;
+        let duration = self.queue.lease_policy.lease;
+        let lots = lots::claim(&mut connection, tournament, &holders, duration).await?;
         if lots.is_empty() {
             return Ok((connection, false));
         }
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
         self.queue.metrics.record_leases(&leases);
-        self.last_edition = Some(edition);
-        Ok((self.hand_out(connection, edition, lots).await?, true))
+        self.last_tournament = Some(tournament);
+        Ok((self.hand_out(connection, tournament, lots).await?, true))
     }
 
     /// Leases shadow matches. They come before lots, since they are few, and a dishonest worker
@@ -447,14 +447,14 @@ impl Allocator {
             leased |= !leases.is_empty();
             misses += usize::from(leases.len() < count);
             self.queue.metrics.record_leases(&leases);
-            let mut by_edition: BTreeMap<EditionId, Vec<LeasedLot>> = BTreeMap::new();
+            let mut by_tournament: BTreeMap<TournamentId, Vec<LeasedLot>> = BTreeMap::new();
             for lease in leases {
-                if let Some(MatchId { edition, number }) = lease.shadow() {
-                    by_edition.entry(edition).or_default().push(as_lot(lease, number, worker));
+                if let Some(id) = lease.shadow() {
+                    by_tournament.entry(id.tournament).or_default().push(as_lot(lease, worker));
                 }
             }
-            for (edition, lots) in by_edition {
-                connection = self.hand_out(connection, edition, lots).await?;
+            for (tournament, lots) in by_tournament {
+                connection = self.hand_out(connection, tournament, lots).await?;
             }
             if misses == MAX_MISSES {
                 self.first_workers.clear();
@@ -483,14 +483,14 @@ impl Allocator {
     async fn hand_out(
         &mut self,
         mut connection: PgConnection,
-        edition: EditionId,
+        tournament: TournamentId,
         lots: Vec<LeasedLot>,
     ) -> Result<PgConnection> {
-        let result = match matches::of_lots(&mut connection, edition, &lots).await {
+        let result = match matches::of_lots(&mut connection, tournament, &lots).await {
             Err(error) if db::is_transient(&error) => {
                 let read = async || {
                     let mut connection = self.connect().await?;
-                    let planned = matches::of_lots(&mut connection, edition, &lots).await?;
+                    let planned = matches::of_lots(&mut connection, tournament, &lots).await?;
                     Ok((connection, planned))
                 };
                 retry(read).await
@@ -533,15 +533,9 @@ impl Allocator {
 }
 
 /// A shadow match as a lot of one match.
-fn as_lot(lease: Lease, first_match: MatchNumber, holder: WorkerId) -> LeasedLot {
+fn as_lot(lease: Lease, holder: WorkerId) -> LeasedLot {
     // The length of the scores is unknown here. The report is compared with the first report.
     let score_len = 0;
-    LeasedLot {
-        lease,
-        first_match,
-        count: 1,
-        score_len,
-        expected_ms: EXPECTED_MS,
-        holder: Some(holder),
-    }
+    let holder = Some(holder);
+    LeasedLot { lease, edition: None, count: 1, score_len, expected_ms: EXPECTED_MS, holder }
 }

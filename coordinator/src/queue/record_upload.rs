@@ -1,13 +1,13 @@
 //! Uploads records to the record store before the transaction that stores their results. So every
 //! record that the database refers to exists.
 //!
-//! The records of an edition that were reported together form one object, a *pack*. The pack is
+//! The records of a tournament that were reported together form one object, a *pack*. The pack is
 //! announced in the database before the upload. If no record refers to it later, it is removed
 //! after [`UNUSED_AFTER`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
+use arbiter_proto::ids::{Lease, MatchNumber, TournamentId, WorkerId};
 use sqlx::Error;
 use time::{Duration, OffsetDateTime};
 
@@ -53,33 +53,33 @@ impl Queue {
         reports: &[Report],
         now: OffsetDateTime,
     ) -> Result<UploadedRecords, UploadError> {
-        let mut contents: BTreeMap<EditionId, Vec<u8>> = BTreeMap::new();
+        let mut contents: BTreeMap<TournamentId, Vec<u8>> = BTreeMap::new();
         let mut positions = Vec::new();
         let mut leases = HashSet::new();
         // As in `Queue::report`: the first well-formed report of each worker under a lease.
         let well_formed = reports.iter().filter(|report| report.claim().is_some());
         for report in well_formed.filter(|report| leases.insert((report.lease, report.worker))) {
-            let edition = report.lease.lot.edition;
+            let tournament = report.lease.lot.tournament;
             for (number, bytes) in &report.records {
-                let pack = contents.entry(edition).or_default();
+                let pack = contents.entry(tournament).or_default();
                 let key = (report.lease, report.worker, *number);
                 positions.push((key, size(pack.len()), size(bytes.len())));
                 pack.extend_from_slice(bytes);
             }
         }
-        let editions: Vec<_> = contents.keys().copied().collect();
-        if editions.is_empty() {
+        let tournaments: Vec<_> = contents.keys().copied().collect();
+        if tournaments.is_empty() {
             return Ok(UploadedRecords::default());
         }
-        let announced = retry(|| record_objects::begin(&self.pool, &editions, now)).await?;
-        for (edition, pack) in &announced {
-            let content = contents.remove(edition).unwrap_or_default();
-            store.put(*edition, *pack, content).await?;
+        let announced = retry(|| record_objects::begin(&self.pool, &tournaments, now)).await?;
+        for (tournament, pack) in &announced {
+            let content = contents.remove(tournament).unwrap_or_default();
+            store.put(*tournament, *pack, content).await?;
         }
-        let packs: HashMap<EditionId, PackId> = announced.into_iter().collect();
+        let packs: HashMap<TournamentId, PackId> = announced.into_iter().collect();
         let slices = positions.into_iter().filter_map(|(key, start, length)| {
             let (lease, ..) = key;
-            let pack = *packs.get(&lease.lot.edition)?;
+            let pack = *packs.get(&lease.lot.tournament)?;
             Some((key, Slice { pack, start, length }))
         });
         Ok(UploadedRecords(slices.collect()))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use arbiter_games::MAX_SEATS;
-use arbiter_proto::ids::{EditionId, Lease, MatchNumber, WorkerId};
+use arbiter_proto::ids::{Lease, MatchNumber, TournamentId, WorkerId};
 use arbiter_proto::level::Level;
 use sqlx::{PgConnection, Result};
 use time::OffsetDateTime;
@@ -142,9 +142,9 @@ impl Queue {
             Ok(accepted)
         });
         let (accepted, to_check) = storing.await?;
-        for edition in to_check {
+        for tournament in to_check {
             // The reports are stored already. Maintenance checks the lots that fail here.
-            drop(self.check_reuse_once(edition, true).await);
+            drop(self.check_stored_once(tournament).await);
         }
         let others: Vec<_> = (0..reports.len())
             .filter(|index| claims[*index].is_some() && !accepted.contains(index))
@@ -171,13 +171,13 @@ impl Queue {
 }
 
 /// Stores the reports whose leases are valid, in the caller's transaction. Returns their indices,
-/// and the editions with lots that can now be checked for reuse.
+/// and the tournaments with lots that can now be checked.
 async fn store(
     db: &mut PgConnection,
     reports: &[Report],
     tried: &[(usize, Claim)],
     uploaded: &UploadedRecords,
-) -> Result<(HashSet<usize>, Vec<EditionId>)> {
+) -> Result<(HashSet<usize>, Vec<TournamentId>)> {
     let claims: Vec<_> = tried.iter().map(|(_, claim)| *claim).collect();
     let reported = lots::mark_reported(&mut *db, &claims).await?;
     let reported_leases: HashSet<_> = reported.iter().map(|lot| (lot.lease, lot.worker)).collect();
@@ -188,8 +188,8 @@ async fn store(
         return Ok((accepted, Vec::new()));
     }
     let accepted_reports = accepted_reports(reports, tried, &accepted);
-    let results = accepted_reports.clone().flat_map(|(edition, report)| {
-        report.results.iter().map(move |result| (edition, report.level, result))
+    let results = accepted_reports.clone().flat_map(|(tournament, report)| {
+        report.results.iter().map(move |result| (tournament, report.level, result))
     });
     results::copy_in(&mut *db, results.collect::<Vec<_>>().into_iter()).await?;
     store_records(&mut *db, accepted_reports.clone(), uploaded).await?;
@@ -198,45 +198,45 @@ async fn store(
         bot_state::insert(&mut *db, &states).await?;
     }
     let evidence: Vec<_> = accepted_reports
-        .flat_map(|(edition, report)| {
-            report.evidence.iter().map(move |evidence| (edition, evidence))
+        .flat_map(|(tournament, report)| {
+            report.evidence.iter().map(move |evidence| (tournament, evidence))
         })
         .collect();
     if !evidence.is_empty() {
         forfeit_evidence::insert(&mut *db, &evidence).await?;
     }
-    let mut with_dependents: BTreeMap<EditionId, Vec<i64>> = BTreeMap::new();
+    let mut with_dependents: BTreeMap<TournamentId, Vec<i64>> = BTreeMap::new();
     for lot in reported.iter().filter(|lot| lot.has_dependents).map(|lot| lot.lease.lot) {
-        with_dependents.entry(lot.edition).or_default().push(lot.number.0);
+        with_dependents.entry(lot.tournament).or_default().push(lot.number.0);
     }
     let mut to_check = Vec::new();
-    for (edition, lots) in with_dependents {
-        if lots::promote(&mut *db, edition, &lots).await? > 0 {
-            to_check.push(edition);
+    for (tournament, lots) in with_dependents {
+        if lots::promote(&mut *db, tournament, &lots).await? > 0 {
+            to_check.push(tournament);
         }
     }
     Ok((accepted, to_check))
 }
 
-/// The accepted reports, each with its edition.
+/// The accepted reports, each with its tournament.
 fn accepted_reports<'a>(
     reports: &'a [Report],
     tried: &[(usize, Claim)],
     accepted: &HashSet<usize>,
-) -> impl Iterator<Item = (EditionId, &'a Report)> + Clone {
+) -> impl Iterator<Item = (TournamentId, &'a Report)> + Clone {
     let accepted = tried.iter().filter(|(index, _)| accepted.contains(index));
-    accepted.map(|(index, claim)| (claim.lease.lot.edition, &reports[*index]))
+    accepted.map(|(index, claim)| (claim.lease.lot.tournament, &reports[*index]))
 }
 
 /// Stores the records of accepted reports, or their positions in the record store.
 async fn store_records<'a>(
     db: &mut PgConnection,
-    reports: impl Iterator<Item = (EditionId, &'a Report)>,
+    reports: impl Iterator<Item = (TournamentId, &'a Report)>,
     uploaded: &UploadedRecords,
 ) -> Result<()> {
     let mut used = BTreeSet::new();
     let mut records = Vec::new();
-    for (edition, report) in reports {
+    for (tournament, report) in reports {
         for (number, bytes) in &report.records {
             let record = match uploaded.find(report, *number) {
                 Some(slice) => {
@@ -245,7 +245,7 @@ async fn store_records<'a>(
                 }
                 None => Record::InDatabase(bytes.as_slice()),
             };
-            records.push((edition, *number, record));
+            records.push((tournament, *number, record));
         }
     }
     if !used.is_empty() {
@@ -259,9 +259,11 @@ async fn store_records<'a>(
 }
 
 /// The files that seats left, from a report.
-fn saved_states((edition, report): (EditionId, &Report)) -> impl Iterator<Item = SavedState<'_>> {
+fn saved_states(
+    (tournament, report): (TournamentId, &Report),
+) -> impl Iterator<Item = SavedState<'_>> {
     report.files.iter().map(move |(number, seat, bytes)| SavedState {
-        edition,
+        tournament,
         number: *number,
         seat: *seat,
         bytes,

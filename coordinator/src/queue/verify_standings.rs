@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use arbiter_proto::ids::EditionId;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{HeadToHeads, PairFilter, Tallies, Tally};
 use sqlx::Result;
 
 use super::Queue;
+use crate::db::editions::EditionScope;
 use crate::db::results::{self, SeatedResult};
 use crate::db::{self, standings};
 
@@ -38,13 +38,13 @@ impl fmt::Display for StandingDifference {
 impl Queue {
     /// Recomputes the sums of an edition from its counted results, and returns the differences from
     /// its standings.
-    pub async fn verify_standings(&self, edition: EditionId) -> Result<Vec<StandingDifference>> {
+    pub async fn verify_standings(&self, edition: EditionScope) -> Result<Vec<StandingDifference>> {
         let mut transaction = db::snapshot(self.pool()).await?;
-        let game = db::editions::game(&mut *transaction, self.games(), edition).await?;
+        let game = db::editions::game(&mut *transaction, self.games(), edition.id).await?;
         let mut tallies = Tallies::new(&game);
         let add = |played: &SeatedResult| tallies.add(&played.outcome());
         results::each(&mut transaction, edition, true, add).await?;
-        let stored = standings::of_edition(&mut *transaction, edition).await?;
+        let stored = standings::of_edition(&mut *transaction, edition.id).await?;
         transaction.commit().await?;
         let computed = tallies.by_entrant();
         let mut entrants: Vec<_> = stored.keys().chain(computed.keys()).copied().collect();
@@ -64,7 +64,7 @@ impl Queue {
     /// results.
     pub async fn head_to_heads(
         &self,
-        edition: EditionId,
+        edition: EditionScope,
         filter: PairFilter,
     ) -> Result<HeadToHeads> {
         let entrants = filter.entrants();

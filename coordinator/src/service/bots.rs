@@ -1,6 +1,8 @@
 //! Bots: their lists, versions and logs, and their withdrawal.
 
-use arbiter_proto::ids::{EditionId, MatchId, TournamentId};
+use std::collections::HashMap;
+
+use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1::{
     self, Bot, GetBotLogRequest, GetBotLogResponse, GetBotRequest, GetBotResponse, ListBotsRequest,
     ListBotsResponse, LogEntry, Version, WithdrawBotRequest, WithdrawBotResponse,
@@ -8,16 +10,15 @@ use arbiter_proto::v1::{
 use arbiter_ranking::Entrant;
 use serde_json::json;
 
-use super::leaderboard_freeze::Visibility;
 use super::submissions::message;
-use super::{Caller, Principal, Result, Service, ServiceError, change};
+use super::{Caller, Principal, Result, Service, ServiceError, change, match_name};
 use crate::access::Role;
 use crate::db::bot_list::{self, BotSummary, TriedVersion};
-use crate::db::entrants::{self, Roster};
+use crate::db::bots;
+use crate::db::entrants::{self, EntrantInfo};
 use crate::db::forfeit_evidence::{self, Evidence};
 use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{bots, editions};
 
 /// The number of lines of a log if the request has no limit.
 const DEFAULT_LINES: u32 = 100;
@@ -73,19 +74,17 @@ impl Service {
         let principal = caller.require(Role::Player)?;
         let (tournament, bot) = self.managed_bot(principal, &tournament, &bot).await?;
         let limit = if limit == 0 { DEFAULT_LINES } else { limit.min(MAX_LINES) };
-        let visibility = self.visibility(&tournament, caller)?;
-        let mut lines = Vec::new();
-        for (edition, entrant) in entrants::editions_of(&self.pool, bot.id).await? {
-            let max_lines = limit as usize - lines.len();
-            let log = self.entrant_log((edition, entrant), forfeits, max_lines, &visibility);
-            lines.extend(log.await?);
-            if lines.len() == limit as usize {
-                break;
-            }
-        }
+        let editions = entrants::editions_of(&self.pool, bot.id).await?;
+        let mut entrants: Vec<_> = editions.into_iter().map(|(_, entrant)| entrant).collect();
+        entrants.sort_unstable();
+        entrants.dedup();
+        let played =
+            played_matches::of_entrants(&self.pool, tournament.id, &entrants, forfeits).await?;
+        let shown = played.get(..limit as usize).unwrap_or(&played);
+        let entries = self.log_entries(caller, &tournament, &bot, shown).await?;
         let row = self.bot_row(tournament.id, &bot.name).await?;
         let suspended_reason = row.suspension_reason().unwrap_or_default().to_owned();
-        Ok(GetBotLogResponse { entries: lines, suspended_reason })
+        Ok(GetBotLogResponse { entries, suspended_reason })
     }
 
     pub(crate) async fn withdraw_bot(
@@ -132,18 +131,20 @@ fn bot_message(row: &BotSummary, caller: &Caller) -> Bot {
     }
 }
 
-/// A match in the log of one of its entrants.
-fn log_line(
-    edition: EditionId,
-    log_entrant: Entrant,
-    roster: &Roster,
+/// A match in the log of one of its bots. `entrants` describes the seats.
+fn log_entry(
+    tournament: &Tournament,
+    bot: &bots::Bot,
+    entrants: &HashMap<Entrant, EntrantInfo>,
     played: &PlayedMatch,
 ) -> LogEntry {
     let seats = &played.seats.0;
-    let seat = seats.iter().position(|entrant| *entrant == log_entrant).unwrap_or_default();
-    let name = |entrant: &Entrant| roster.get(*entrant).map(|named| named.name.clone());
+    let is_of_bot =
+        |entrant: &Entrant| entrants.get(entrant).is_some_and(|info| info.bot == bot.id);
+    let seat = seats.iter().position(is_of_bot).unwrap_or_default();
+    let name = |entrant: &Entrant| entrants.get(entrant).map(|info| info.name.clone());
     LogEntry {
-        r#match: MatchId { edition, number: played.result.number }.to_string(),
+        r#match: match_name(tournament, played.result.number).to_string(),
         seat: u32::try_from(seat + 1).unwrap_or(u32::MAX),
         bots: seats.iter().filter_map(name).collect(),
         score: played.score(seat).to_vec(),
@@ -163,34 +164,36 @@ pub(super) fn evidence_message(evidence: &Evidence) -> v1::Evidence {
 }
 
 impl Service {
-    /// The matches of an entrant, or only its forfeits, newest first. At most `max_lines` of them.
-    async fn entrant_log(
+    /// These matches in the log of one of their bots, without scores that the caller must not see.
+    async fn log_entries(
         &self,
-        (edition, entrant): (EditionId, Entrant),
-        forfeits: bool,
-        max_lines: usize,
-        visibility: &Visibility,
+        caller: &Caller,
+        tournament: &Tournament,
+        bot: &bots::Bot,
+        matches: &[PlayedMatch],
     ) -> Result<Vec<LogEntry>> {
-        let roster = Roster::of(&self.pool, edition).await?;
-        let row = editions::get(&self.pool, edition).await?;
-        let shows_scores = row.is_some_and(|edition| visibility.shows(&edition));
-        let mut matches =
-            played_matches::of_entrant(&self.pool, edition, entrant, forfeits).await?;
-        matches.truncate(max_lines);
+        let mut seats: Vec<_> =
+            matches.iter().flat_map(|played| played.seats.0.iter().copied()).collect();
+        seats.sort_unstable();
+        seats.dedup();
+        let infos = entrants::of_seats(&self.pool, &seats).await?;
+        let entrants: HashMap<_, _> = infos.into_iter().map(|info| (info.entrant, info)).collect();
         let numbers: Vec<_> = matches.iter().map(|played| played.result.number).collect();
-        let evidence = forfeit_evidence::of_matches(&self.pool, edition, &numbers).await?;
-        let lines = matches.iter().map(|played| {
-            let mut line = log_line(edition, entrant, &roster, played);
-            let is_of_line = |row: &&Evidence| {
-                row.number == played.result.number && u32::try_from(row.seat) == Ok(line.seat)
-            };
-            line.evidence = evidence.iter().find(is_of_line).map(evidence_message);
-            if !shows_scores {
-                line.score.clear();
+        let evidence = forfeit_evidence::of_matches(&self.pool, tournament.id, &numbers).await?;
+        let visibility = self.visibility(tournament, caller)?;
+        let visible = self.visible_results(&visibility, tournament.id, &numbers).await?;
+        let entries = matches.iter().map(|played| {
+            let number = played.result.number;
+            let mut entry = log_entry(tournament, bot, &entrants, played);
+            let is_of_entry =
+                |row: &&Evidence| row.number == number && u32::try_from(row.seat) == Ok(entry.seat);
+            entry.evidence = evidence.iter().find(is_of_entry).map(evidence_message);
+            if !visible.contains(&number) {
+                entry.score.clear();
             }
-            line
+            entry
         });
-        Ok(lines.collect())
+        Ok(entries.collect())
     }
 
     /// A bot with the state of its versions.

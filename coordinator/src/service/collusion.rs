@@ -64,7 +64,8 @@ impl Service {
         let permit = SEARCH.acquire().await.map_err(|_| ServiceError::stopping())?;
         let mut tables = Tables::new();
         let mut results = 0_usize;
-        let reading = results::each_with_seed_key(&self.pool, edition.id, |seed_key, played| {
+        let scope = edition.scope();
+        let reading = results::each_with_seed_key(&self.pool, scope, |seed_key, played| {
             results += 1;
             // The chips of an episode differ from round to round.
             let stratum = if game.episodes.is_some() { round_of(seed_key) } else { 0 };

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Caller, Result, Service};
 use crate::db::editions;
+use crate::db::lots::{self, LotState};
 use crate::tournament::lifecycle;
 
 impl Service {
@@ -21,7 +22,9 @@ impl Service {
         let mut transaction = self.pool.begin().await?;
         let deleted = lifecycle::delete(&mut transaction, id, self.now()).await?;
         let editions = editions::of_tournament(&mut *transaction, deleted.id).await?;
-        let matches = editions.iter().map(|edition| edition.counted).sum();
+        let census = lots::census(&mut *transaction, deleted.id).await?;
+        let counted = census.iter().filter(|count| count.state == LotState::Counted);
+        let matches: i64 = counted.map(|count| count.matches).sum();
         let editions = u32::try_from(editions.len()).unwrap_or(u32::MAX);
         let detail = json!({
             "id": deleted.id.0, "game": deleted.game, "state": deleted.state.as_str(),

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use arbiter_proto::convert::InvalidField;
-use arbiter_proto::ids::MatchIdError;
+use arbiter_proto::ids::MatchNameError;
 use thiserror::Error;
 
 use crate::access::{BadName, UnknownRole};
@@ -15,6 +15,7 @@ use crate::tournament::beacon::BeaconError;
 use crate::tournament::file::FileError;
 use crate::tournament::lifecycle::{CreateError, LifecycleError};
 use crate::tournament::open_edition::OpenError;
+use crate::tournament::stored_plan::PositionError;
 
 /// The kind of an error: the canonical codes of gRPC that the coordinator uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +152,7 @@ macro_rules! invalid_arguments {
     )+};
 }
 
-invalid_arguments!(BadName, FileError, MatchIdError, InvalidField, UnknownRole);
+invalid_arguments!(BadName, FileError, MatchNameError, InvalidField, UnknownRole);
 
 impl From<CreateError> for ServiceError {
     fn from(error: CreateError) -> Self {
@@ -179,6 +180,16 @@ impl From<OpenError> for ServiceError {
             OpenError::Database(error)
             | OpenError::State(LifecycleError::Database(error))
             | OpenError::Plan(PlanError::Database(_, error)) => error.into(),
+            other => Self::failed_precondition(other.to_string()),
+        }
+    }
+}
+
+impl From<PositionError> for ServiceError {
+    fn from(error: PositionError) -> Self {
+        match error {
+            PositionError::Database(error) => error.into(),
+            PositionError::Stopped => Self::stopping(),
             other => Self::failed_precondition(other.to_string()),
         }
     }

@@ -2,6 +2,7 @@
 //! the balance of schedules.
 
 use arbiter_proto::v1::{self, CertifyEditionRequest, EditionEstimate, EstimateEditionRequest};
+use arbiter_ranking::Entrant;
 use arbiter_schedule::foursomes::MAX_COUNTED_BOTS;
 use arbiter_schedule::{
     Certificate, CertificateBuilder, CertificateError, Claim, Plan, SameOwnerPairs,
@@ -13,7 +14,8 @@ use super::beacon;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError, micros};
 use crate::access::Role;
 use crate::db::editions::{self, EditionState};
-use crate::db::lots::Census;
+use crate::db::entrants::Roster;
+use crate::db::lots::{Census, LotState};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{matches, progress_samples, workers};
 use crate::tournament::PlanMode;
@@ -161,8 +163,19 @@ impl Service {
             }
         };
         let mut counter = CertificateBuilder::new(field.bots(), guarantees.seats, field.owners());
-        let result = matches::each_seats(&mut *db, edition.id, |seats| counter.add(seats)).await;
-        result?.map_err(|error| impossible(&error))?;
+        let roster = Roster::of(&mut *db, edition.id).await?;
+        // `u16::MAX` is no place in a schedule.
+        let place = |entrant: &i32| {
+            let index = roster.place(Entrant(*entrant));
+            index.and_then(|index| u16::try_from(index).ok()).unwrap_or(u16::MAX)
+        };
+        let mut places = Vec::new();
+        let result = matches::each_seats(&mut *db, edition.scope(), |seats| {
+            places.clear();
+            places.extend(seats.iter().map(place));
+            counter.add(&places)
+        });
+        result.await?.map_err(|error| impossible(&error))?;
         let certificate = counter.finish();
         let broken = certificate.prove(&claim).err();
         let edition = edition.number;
@@ -199,16 +212,19 @@ impl Service {
             Some(max_matches) if edition.open_ended => max_matches.max(planned_matches),
             _ => planned_matches,
         };
-        // Matches that are set aside wait for an organiser, so they are not played.
-        let finished_states = ["counted", "reported", "aside", "cancelled"];
-        let finished: i64 = census
-            .iter()
-            .filter(|count| finished_states.contains(&count.state.as_str()))
-            .map(|count| count.matches)
-            .sum();
-        let remaining = total.saturating_sub(u64::try_from(finished).unwrap_or(0));
+        let queued: i64 =
+            census.iter().filter(|count| is_queued(count.state)).map(|count| count.matches).sum();
+        let unplanned = total - planned_matches;
+        let remaining = u64::try_from(queued).unwrap_or(0).saturating_add(unplanned);
         Ok((CompletionEstimate::new(remaining, pace, slots, match_ms, self.now()), slots))
     }
+}
+
+/// Whether the matches of a lot in this state will be played. Those that are set aside wait for an
+/// organiser.
+fn is_queued(state: LotState) -> bool {
+    use LotState::{Aside, Cancelled, Counted, Reported};
+    !matches!(state, Reported | Counted | Aside | Cancelled)
 }
 
 impl CheckedCertificate {

@@ -4,14 +4,21 @@
 //! Results of an edition are visible if the edition ended before the freeze. The progress of later
 //! editions stays visible. Owners still see how their bots forfeited, so that they can correct the
 //! bots in time.
+//!
+//! Editions share matches. So a result is visible if an edition with the match ended before the
+//! freeze, and the match had been played by then: a match of a cancelled edition may be played
+//! later, for another one.
 
-use arbiter_proto::ids::EditionId;
+use std::collections::HashSet;
+
+use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use arbiter_proto::v1::MatchStatus;
 use time::OffsetDateTime;
 
 use super::{Caller, Result, Service, ServiceError, format_time};
-use crate::db::editions::{self, Edition};
-use crate::db::tournaments::{Tournament, TournamentState};
+use crate::db::editions::{self, Edition, EditionState};
+use crate::db::played_matches;
+use crate::db::tournaments::{self, Tournament, TournamentState};
 use crate::tournament::file::Submissions;
 
 /// The results of a tournament that a caller may see.
@@ -58,6 +65,29 @@ impl Service {
         let may_freeze = tournament.state == TournamentState::Open && !caller.is_organiser();
         let frozen = freeze.filter(|at| may_freeze && *at <= self.now());
         Ok(Visibility { name: tournament.name.clone(), frozen })
+    }
+
+    /// Those of these matches of a tournament whose results are visible.
+    pub(super) async fn visible_results(
+        &self,
+        visibility: &Visibility,
+        tournament: TournamentId,
+        numbers: &[MatchNumber],
+    ) -> Result<HashSet<MatchNumber>> {
+        let Some(at) = visibility.frozen else { return Ok(numbers.iter().copied().collect()) };
+        let visible = played_matches::shown_by(&self.pool, tournament, numbers, at).await?;
+        Ok(visible.into_iter().collect())
+    }
+
+    /// Refuses a visible edition with results that are not visible: those of the matches that were
+    /// played after the edition was cancelled.
+    pub(super) async fn require_results(&self, edition: &Edition, caller: &Caller) -> Result<()> {
+        if edition.state == EditionState::Complete {
+            return Ok(());
+        }
+        let tournament = tournaments::of_edition(&self.pool, edition.id).await?;
+        let visibility = self.visibility(&tournament, caller)?;
+        if visibility.frozen.is_none() { Ok(()) } else { Err(visibility.refusal()) }
     }
 
     /// The newest edition whose leaderboard is official and visible.

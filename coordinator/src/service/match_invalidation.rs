@@ -1,14 +1,15 @@
 //! Voiding of matches, for organisers.
 
-use arbiter_proto::ids::{MatchId, MatchIdError};
+use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use serde_json::json;
 
-use super::{Caller, DefaultEdition, Result, Service, ServiceError, parse_micros};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError, match_name, parse_micros};
 use crate::access::Role;
 use crate::db::invalidated_matches::MatchFilter;
+use crate::db::tournaments::Tournament;
 use crate::db::{editions, workers};
-use crate::match_invalidation::{self, Preview, RankChange};
+use crate::match_invalidation::{self, InvalidationError, Preview, RankChange};
 use crate::tournament::lifecycle;
 
 /// Maximum number of matches that a response names.
@@ -26,8 +27,7 @@ impl Service {
         let principal = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
         let filter = self.void_filter(&request).await?;
-        let named_matches: Vec<MatchId> =
-            request.matches.iter().map(|name| name.parse()).collect::<Result<_, MatchIdError>>()?;
+        let named_matches = match_numbers(&tournament, &request.matches)?;
         if request.reason.chars().count() > MAX_REASON {
             return Err(ServiceError::invalid_argument(format!(
                 "write a reason of at most {MAX_REASON} characters"
@@ -37,19 +37,21 @@ impl Service {
         let edition =
             self.edition_or_default(&tournament, None, DefaultEdition::Official, official).await?;
         let mut connection = self.pool.acquire().await?;
-        let matches =
-            match_invalidation::find(&mut connection, tournament.id, &filter, &named_matches)
-                .await?;
+        let found =
+            match_invalidation::find(&mut connection, tournament.id, &filter, &named_matches).await;
+        let matches = found.map_err(|error| refusal(&tournament, error))?;
         drop(connection);
         let games = self.queue.games();
-        let preview = match_invalidation::preview(&self.pool, games, edition.id, &matches).await?;
+        let scope = edition.scope();
+        let preview = match_invalidation::preview(&self.pool, games, scope, &matches).await?;
         if request.apply {
             let mut transaction = self.pool.begin().await?;
             let db = &mut *transaction;
             lifecycle::lock_open(&mut *db, tournament.id).await?;
             // The second search includes matches that were reported after the preview.
-            let matches =
-                match_invalidation::find(&mut *db, tournament.id, &filter, &named_matches).await?;
+            let found =
+                match_invalidation::find(&mut *db, tournament.id, &filter, &named_matches).await;
+            let matches = found.map_err(|error| refusal(&tournament, error))?;
             if matches.is_empty() {
                 return Err(ServiceError::failed_precondition(
                     "no match was changed: no match is selected, or all are already void",
@@ -69,7 +71,7 @@ impl Service {
             transaction.commit().await?;
             self.changes.notify();
         }
-        Ok(message(&matches, edition.number, preview))
+        Ok(message(&tournament, &matches, edition.number, preview))
     }
 
     /// The requested worker and period.
@@ -85,9 +87,38 @@ impl Service {
     }
 }
 
-fn message(matches: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesResponse {
+/// The numbers of matches of a tournament.
+fn match_numbers(tournament: &Tournament, names: &[String]) -> Result<Vec<MatchNumber>> {
+    let number = |name: &String| -> Result<MatchNumber> {
+        let name: MatchName = name.parse()?;
+        if name.tournament == tournament.name { Ok(name.number) } else { Err(unplayed(&name)) }
+    };
+    names.iter().map(number).collect()
+}
+
+/// The error for a match that cannot be void.
+fn unplayed(name: &MatchName) -> ServiceError {
+    let error = format!("match {name} was not played in this tournament");
+    ServiceError::invalid_argument(error)
+}
+
+/// The refusal of a selection. It names the match that is wrong.
+fn refusal(tournament: &Tournament, error: InvalidationError) -> ServiceError {
+    match error {
+        InvalidationError::Unplayed(id) => unplayed(&match_name(tournament, id.number)),
+        error => error.into(),
+    }
+}
+
+fn message(
+    tournament: &Tournament,
+    matches: &[MatchNumber],
+    edition: i32,
+    preview: Preview,
+) -> VoidMatchesResponse {
     let Preview { game, missing, places } = preview;
     let columns = game.ranking_columns();
+    let example = |number: &MatchNumber| match_name(tournament, *number).to_string();
     let texts = |score: &[i128]| {
         let part = |index: usize| score.get(index).copied().unwrap_or(0).to_string();
         (0..columns.len()).map(part).collect()
@@ -102,7 +133,7 @@ fn message(matches: &[MatchId], edition: i32, preview: Preview) -> VoidMatchesRe
     });
     VoidMatchesResponse {
         matches: i64::try_from(matches.len()).unwrap_or(i64::MAX),
-        examples: matches.iter().take(MAX_NAMED).map(ToString::to_string).collect(),
+        examples: matches.iter().take(MAX_NAMED).map(example).collect(),
         edition,
         missing: i64::try_from(missing).unwrap_or(i64::MAX),
         standings: places.collect(),

@@ -1,9 +1,7 @@
 //! Single matches: their state, results and records.
 
-use std::sync::Arc;
-
 use arbiter_games::Seed;
-use arbiter_proto::ids::{EditionId, LotId, MatchId, MatchNumber};
+use arbiter_proto::ids::{LotId, MatchId, MatchName, MatchNumber};
 use arbiter_proto::v1::{
     self, GetMatchRequest, GetRecordRequest, ListMatchesRequest, MatchSeat, MatchStatus,
     RecordPiece,
@@ -13,18 +11,21 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::bots::evidence_message;
-use super::leaderboard_freeze::hide_result;
-use super::{Caller, DefaultEdition, ResponseStream, Result, Service, ServiceError};
+use super::leaderboard_freeze::{Visibility, hide_result};
+use super::{Caller, DefaultEdition, ResponseStream, Result, Service, ServiceError, match_name};
 use crate::access::Role;
-use crate::db::entrants::Roster;
+use crate::db::editions::{EditionScope, EditionState};
+use crate::db::entrants::{EntrantInfo, Roster};
+use crate::db::lots::LotState;
 use crate::db::matches::Seats;
 use crate::db::played_matches::{self, PlayedMatch};
-use crate::db::records::{Record, Slice, StoredRecord};
+use crate::db::records::{Record, Slice};
 use crate::db::tournaments::{Tournament, TournamentState};
-use crate::db::{editions, faults, forfeit_evidence, matches, records, tournaments};
+use crate::db::{editions, entrants, faults, forfeit_evidence, matches, records};
 use crate::record_redaction;
 use crate::record_store::StoreError;
 use crate::tournament::lot_assignment::deal_seed;
+use crate::tournament::stored_plan::{self, Positions};
 
 /// The size of a piece of a record, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
@@ -36,68 +37,72 @@ impl Service {
         caller: &Caller,
         request: GetMatchRequest,
     ) -> Result<MatchStatus> {
-        let id: MatchId = request.r#match.parse()?;
-        let edition = editions::get(&self.pool, id.edition).await?;
-        let edition = edition.ok_or_else(|| ServiceError::missing("match", id))?;
-        let tournament = tournaments::get(&self.pool, edition.tournament).await?;
-        let tournament = tournament.ok_or_else(|| ServiceError::missing("match", id))?;
-        let rows = matches::range(&self.pool, id.edition, id.number, 1).await?;
-        let planned = rows.into_iter().next().ok_or_else(|| ServiceError::missing("match", id))?;
-        let roster = Roster::of(&self.pool, id.edition).await?;
-        let played = played_matches::find(&self.pool, id).await?;
-        // If the result is reused, the match that was played.
-        let source = played.as_ref().and_then(PlayedMatch::source);
-        let mut status = match played {
-            Some(played) => played_match(id.edition, &roster, &played),
+        let name: MatchName = request.r#match.parse()?;
+        let (tournament, id) = self.named_match(&name).await?;
+        let rows = matches::range(&self.pool, id.tournament, id.number, 1).await?;
+        let planned = rows.into_iter().next();
+        let planned = planned.ok_or_else(|| ServiceError::missing("match", &name))?;
+        let edition = self.adding_edition(id).await?;
+        let infos = entrants::of_seats(&self.pool, &planned.seats.0).await?;
+        let find = |entrant| find_bot(&infos, entrant);
+        let mut status = match played_matches::find(&self.pool, id).await? {
+            Some(played) => played_match(&name, find, &played),
             None => MatchStatus {
-                r#match: id.to_string(),
-                seats: planned.seats.0.iter().map(|entrant| seat(&roster, *entrant)).collect(),
+                r#match: name.to_string(),
+                seats: planned.seats.0.iter().map(|entrant| seat(find(*entrant))).collect(),
                 params: planned.params.as_ref().map(ToString::to_string).unwrap_or_default(),
                 ..MatchStatus::default()
             },
         };
-        self.add_evidence(id, &planned.seats, &roster, caller, &mut status).await?;
-        if !self.visibility(&tournament, caller)?.shows(&edition) {
+        self.add_evidence(id, &planned.seats, &infos, caller, &mut status).await?;
+        let visibility = self.visibility(&tournament, caller)?;
+        if self.visible_results(&visibility, id.tournament, &[id.number]).await?.is_empty() {
             hide_result(&mut status);
         }
-        let seed = published_seed(&tournament, edition.number);
-        add_seed(seed, planned.seed_key, &mut status);
+        add_seed(published_seed(&tournament, edition.number), planned.seed_key, &mut status);
         status.tournament = tournament.name;
         if let Some(lot_row) = played_matches::lot(&self.pool, id).await? {
-            let lot = LotId { edition: id.edition, number: lot_row.lot };
+            let lot = LotId { tournament: id.tournament, number: lot_row.lot };
             let faults = faults::of_lot(&self.pool, lot).await?;
             lot_row.state.as_str().clone_into(&mut status.state);
             status.failed_leases = u32::try_from(faults.len()).unwrap_or(u32::MAX);
             if caller.is_organiser() {
-                status.worker = match source {
-                    Some(source) => self.worker_of(source).await?,
-                    None => lot_row.worker.unwrap_or_default(),
-                };
+                status.worker = lot_row.worker.unwrap_or_default();
                 status.faults = faults.into_iter().map(|fault| fault.reason).collect();
             }
+        } else if status.state.is_empty() && edition.state != EditionState::Planning {
+            // No edition needs it any more.
+            LotState::Cancelled.as_str().clone_into(&mut status.state);
         }
         Ok(status)
     }
 
-    /// The name of the worker that played a match.
-    async fn worker_of(&self, id: MatchId) -> Result<String> {
-        let lot = played_matches::lot(&self.pool, id).await?;
-        Ok(lot.and_then(|lot| lot.worker).unwrap_or_default())
+    /// The number of the edition that added a match.
+    pub(crate) async fn edition_of_match(&self, name: &str) -> Result<i32> {
+        let (_, id) = self.named_match(&name.parse()?).await?;
+        Ok(self.adding_edition(id).await?.number)
     }
 
-    /// Adds the reasons of forfeits that the caller may see.
+    /// The edition that added a match.
+    async fn adding_edition(&self, id: MatchId) -> Result<editions::Edition> {
+        let edition = editions::adding(&self.pool, id).await?;
+        let row = editions::get(&self.pool, edition).await?;
+        row.ok_or_else(|| ServiceError::internal("the edition of the match is missing"))
+    }
+
+    /// Adds the reasons of forfeits that the caller may see. `bots` are those in the seats.
     async fn add_evidence(
         &self,
         id: MatchId,
         seats: &Seats,
-        roster: &Roster,
+        bots: &[EntrantInfo],
         caller: &Caller,
         status: &mut MatchStatus,
     ) -> Result<()> {
-        let evidence = forfeit_evidence::of_matches(&self.pool, id.edition, &[id.number]).await;
+        let evidence = forfeit_evidence::of_matches(&self.pool, id.tournament, &[id.number]).await;
         for evidence in evidence? {
             let index = usize::try_from(evidence.seat - 1).unwrap_or_default();
-            let bot = seats.0.get(index).and_then(|entrant| roster.get(*entrant));
+            let bot = seats.0.get(index).and_then(|entrant| find_bot(bots, *entrant));
             let seat = status.seats.get_mut(index);
             if let (Some(bot), Some(seat)) = (bot, seat)
                 && caller.may_inspect(bot.owner)
@@ -112,22 +117,46 @@ impl Service {
     pub(crate) async fn list_matches(
         &self,
         caller: &Caller,
-        ListMatchesRequest { tournament, edition, bot, after, limit }: ListMatchesRequest,
+        request: ListMatchesRequest,
     ) -> Result<ResponseStream<MatchStatus>> {
+        let ListMatchesRequest {
+            tournament,
+            edition,
+            bot,
+            after,
+            limit,
+            positions: with_positions,
+        } = request;
         let board = v1::LeaderboardRef { tournament: tournament.clone(), edition };
         let (edition, _) = self.edition_of(Some(board), DefaultEdition::Official, caller).await?;
-        let seed = published_seed(&self.tournament(&tournament).await?, edition.number);
-        let roster = Arc::new(Roster::of(&self.pool, edition.id).await?);
+        let row = self.tournament(&tournament).await?;
+        let visibility = self.visibility(&row, caller)?;
+        let roster = Roster::of(&self.pool, edition.id).await?;
         let entrant = match bot.as_str() {
             "" => None,
             name => Some(roster.find(name).ok_or_else(|| ServiceError::missing("bot", name))?),
         };
+        let positions = if with_positions {
+            let _permit = self.permit(caller).await?;
+            let games = self.queue.games();
+            Some(stored_plan::positions(&self.pool, games, &row, &edition).await?)
+        } else {
+            None
+        };
         let limit = if limit == 0 { usize::MAX } else { limit as usize };
         let (sender, responses) = mpsc::channel(64);
-        let service = self.clone();
-        let caller = caller.clone();
-        let edition = edition.id;
-        let listing = MatchListing { service, caller, edition, roster, entrant, tournament, seed };
+        let listing = MatchListing {
+            service: self.clone(),
+            caller: caller.clone(),
+            edition: edition.scope(),
+            roster,
+            entrant,
+            seed: published_seed(&row, edition.number),
+            tournament: row,
+            positions,
+            // All results of a complete edition are visible if the edition is.
+            visibility: Some(visibility).filter(|_| edition.state != EditionState::Complete),
+        };
         let after = MatchNumber(after.unwrap_or(-1));
         tokio::spawn(async move {
             if let Err(error) = listing.send(after, limit, &sender).await {
@@ -138,22 +167,28 @@ impl Service {
         Ok(Box::pin(ReceiverStream::new(responses)))
     }
 
-    /// Fetches a record from the database or the store.
-    pub(super) async fn fetch_record(&self, id: MatchId, row: StoredRecord) -> Result<Vec<u8>> {
-        let Slice { pack, start, length } = match row.record {
+    /// Fetches the record of a match from the database or the store.
+    pub(super) async fn fetch_record(
+        &self,
+        tournament: &Tournament,
+        number: MatchNumber,
+        record: Record<Vec<u8>>,
+    ) -> Result<Vec<u8>> {
+        let Slice { pack, start, length } = match record {
             Record::InDatabase(bytes) => return Ok(bytes),
             Record::InPack(slice) => slice,
         };
         let start = u64::from(start.cast_unsigned());
         let range = start..start + u64::from(length.cast_unsigned());
-        let record = match &self.store {
-            Some(store) => store.get(row.edition, pack, range).await,
+        let fetched = match &self.store {
+            Some(store) => store.get(tournament.id, pack, range).await,
             None => Err(StoreError::NotConfigured),
         };
-        record.map_err(|error| {
-            tracing::error!(%id, %error, "cannot fetch a record");
+        fetched.map_err(|error| {
+            let name = match_name(tournament, number);
+            tracing::error!(%name, %error, "cannot fetch a record");
             ServiceError::unavailable(format!(
-                "the record of match {id} cannot be fetched; the log says why"
+                "the record of match {name} cannot be fetched; the log says why"
             ))
         })
     }
@@ -173,42 +208,46 @@ impl Service {
     }
 
     /// The compressed record of a match, for organisers and for the owners of its bots.
-    pub(crate) async fn record(&self, caller: &Caller, id: &str) -> Result<Vec<u8>> {
+    pub(crate) async fn record(&self, caller: &Caller, name: &str) -> Result<Vec<u8>> {
         let principal = caller.require(Role::Player)?;
-        let id: MatchId = id.parse()?;
-        let rows = matches::range(&self.pool, id.edition, id.number, 1).await?;
-        let planned = rows.into_iter().next().ok_or_else(|| ServiceError::missing("match", id))?;
-        let edition = editions::get(&self.pool, id.edition).await?;
-        let edition = edition.ok_or_else(|| ServiceError::missing("match", id))?;
-        let roster = Roster::of(&self.pool, id.edition).await?;
+        let name: MatchName = name.parse()?;
+        let (tournament, id) = self.named_match(&name).await?;
+        let rows = matches::range(&self.pool, id.tournament, id.number, 1).await?;
+        let planned = rows.into_iter().next();
+        let planned = planned.ok_or_else(|| ServiceError::missing("match", &name))?;
+        let infos = entrants::of_seats(&self.pool, &planned.seats.0).await?;
         let owns = |entrant: &Entrant| {
-            roster.get(*entrant).is_some_and(|named| named.owner == Some(principal.id.0))
+            find_bot(&infos, *entrant).is_some_and(|bot| bot.owner == Some(principal.id.0))
         };
         let owned_seats: Vec<_> = planned.seats.0.iter().map(owns).collect();
         if !principal.is_organiser() {
             if !owned_seats.contains(&true) {
-                let error = format!("none of your bots plays in match {id}");
+                let error = format!("none of your bots plays in match {name}");
                 return Err(ServiceError::permission_denied(error));
             }
-            let tournament = tournaments::of_edition(&self.pool, edition.id).await;
-            self.visibility(&tournament?, caller)?.require(&edition)?;
+            let visibility = self.visibility(&tournament, caller)?;
+            let visible = self.visible_results(&visibility, id.tournament, &[id.number]).await?;
+            if visible.is_empty() {
+                return Err(visibility.refusal());
+            }
         }
         let row = records::find(&self.pool, id).await?;
         let row = row.ok_or_else(|| {
-            ServiceError::failed_precondition(format!("match {id} has no record yet"))
+            ServiceError::failed_precondition(format!("match {name} has no record yet"))
         })?;
-        let record = self.fetch_record(id, row).await?;
-        if principal.is_organiser() { Ok(record) } else { redact(id, record, owned_seats).await }
+        let record = self.fetch_record(&tournament, id.number, row).await?;
+        if principal.is_organiser() { Ok(record) } else { redact(&name, record, owned_seats).await }
     }
 }
 
 /// Removes from a record the private data of the owners of other seats.
-async fn redact(id: MatchId, record: Vec<u8>, owned_seats: Vec<bool>) -> Result<Vec<u8>> {
+async fn redact(name: &MatchName, record: Vec<u8>, owned_seats: Vec<bool>) -> Result<Vec<u8>> {
     let work = move || record_redaction::redact(&record, &owned_seats);
     let result = tokio::task::spawn_blocking(work).await;
     result.map_err(|_| ServiceError::stopping())?.map_err(|error| {
-        tracing::error!(%id, %error, "cannot read a record");
-        ServiceError::internal(format!("the record of match {id} cannot be read; the log says why"))
+        tracing::error!(%name, %error, "cannot read a record");
+        let error = format!("the record of match {name} cannot be read; the log says why");
+        ServiceError::internal(error)
     })
 }
 
@@ -216,13 +255,17 @@ async fn redact(id: MatchId, record: Vec<u8>, owned_seats: Vec<bool>) -> Result<
 struct MatchListing {
     service: Service,
     caller: Caller,
-    edition: EditionId,
-    roster: Arc<Roster>,
+    edition: EditionScope,
+    roster: Roster,
     /// Only matches of this entrant are sent, if there is one.
     entrant: Option<Entrant>,
-    tournament: String,
-    /// The seed of the edition, once it is published.
+    tournament: Tournament,
+    /// The seed of the edition, once it is published. All its matches have this seed.
     seed: Option<Seed>,
+    /// The position of each match in the schedule, if they are requested.
+    positions: Option<Positions>,
+    /// Only visible results are sent, if this is given.
+    visibility: Option<Visibility>,
 }
 
 impl MatchListing {
@@ -242,14 +285,11 @@ impl MatchListing {
             let page = page?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.result.number;
-            for played in &page {
+            for played in self.visible(page).await? {
                 if self.entrant.is_some_and(|entrant| !played.seats.0.contains(&entrant)) {
                     continue;
                 }
-                let mut status = played_match(self.edition, &self.roster, played);
-                status.tournament.clone_from(&self.tournament);
-                add_seed(self.seed, played.seed_key, &mut status);
-                if to.send(Ok(status)).await.is_err() {
+                if to.send(Ok(self.message(&played))).await.is_err() {
                     return Ok(());
                 }
                 sent_matches += 1;
@@ -258,6 +298,26 @@ impl MatchListing {
                 }
             }
         }
+    }
+
+    /// Those of these matches whose results are visible.
+    async fn visible(&self, mut page: Vec<PlayedMatch>) -> Result<Vec<PlayedMatch>> {
+        let Some(visibility) = &self.visibility else { return Ok(page) };
+        let numbers: Vec<_> = page.iter().map(|played| played.result.number).collect();
+        let tournament = self.tournament.id;
+        let visible = self.service.visible_results(visibility, tournament, &numbers).await?;
+        page.retain(|played| visible.contains(&played.result.number));
+        Ok(page)
+    }
+
+    fn message(&self, played: &PlayedMatch) -> MatchStatus {
+        let number = played.result.number;
+        let name = match_name(&self.tournament, number);
+        let mut status = played_match(&name, |entrant| self.roster.get(entrant), played);
+        status.tournament.clone_from(&self.tournament.name);
+        status.position = self.positions.as_ref().and_then(|positions| positions.of(number));
+        add_seed(self.seed, played.seed_key, &mut status);
+        status
     }
 }
 
@@ -274,9 +334,13 @@ fn add_seed(edition: Option<Seed>, seed_key: i64, status: &mut MatchStatus) {
     }
 }
 
-/// The bot in a seat.
-fn seat(roster: &Roster, entrant: Entrant) -> MatchSeat {
-    let bot = roster.get(entrant);
+/// The bot of an entrant.
+fn find_bot(bots: &[EntrantInfo], entrant: Entrant) -> Option<&EntrantInfo> {
+    bots.iter().find(|bot| bot.entrant == entrant)
+}
+
+/// The seat of a bot.
+fn seat(bot: Option<&EntrantInfo>) -> MatchSeat {
     MatchSeat {
         bot: bot.map(|bot| bot.name.clone()).unwrap_or_default(),
         version: bot.map_or(0, |bot| bot.version),
@@ -284,24 +348,27 @@ fn seat(roster: &Roster, entrant: Entrant) -> MatchSeat {
     }
 }
 
-/// A played match, as a message.
-fn played_match(edition: EditionId, roster: &Roster, played: &PlayedMatch) -> MatchStatus {
+/// A played match, as a message. `find` finds the bots in its seats.
+fn played_match<'a>(
+    name: &MatchName,
+    find: impl Fn(Entrant) -> Option<&'a EntrantInfo>,
+    played: &PlayedMatch,
+) -> MatchStatus {
     let result = &played.result;
     let scored = |(index, entrant): (usize, &Entrant)| MatchSeat {
         score: played.score(index).to_vec(),
         forfeit: result.forfeit(index).map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
         bad_answers: result.bad_answers(index),
-        ..seat(roster, *entrant)
+        ..seat(find(*entrant))
     };
     MatchStatus {
-        r#match: MatchId { edition, number: result.number }.to_string(),
+        r#match: name.to_string(),
         state: "reported".to_owned(),
         seats: played.seats.0.iter().enumerate().map(scored).collect(),
         params: played.params.as_ref().map(ToString::to_string).unwrap_or_default(),
         transcript: result.transcript.to_vec(),
         wall_ms: result.wall_ms,
         level: played.level.clone(),
-        reused_from: played.source().map(|source| source.to_string()).unwrap_or_default(),
         ..MatchStatus::default()
     }
 }

@@ -1,24 +1,25 @@
 //! Checks the plan of an edition and its records against the published seed.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 
 use arbiter_games::{RULES_VERSION, Seed};
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
+use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::v1::{self, CheckEditionResponse};
+use arbiter_ranking::Entrant;
 use serde::Deserialize;
 use sqlx::PgPool;
 use tokio::runtime::Handle;
 
-use super::{Result, Service, ServiceError};
+use super::{Result, Service, ServiceError, match_name};
 use crate::db::editions::Edition;
 use crate::db::matches::{self, Match};
 use crate::db::records;
-use crate::db::results::{self, SeatedResult};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::tournament::TournamentFile;
 use crate::tournament::lot_assignment::deal_seed;
 use crate::tournament::plan_derivation::{Commitment, EditionSource};
+use crate::tournament::stored_plan::StoredPlan;
 
 /// Maximum number of differences in a response.
 const MAX_DIFFERENCES: usize = 1000;
@@ -82,14 +83,24 @@ impl Service {
             beacon: value.map(|value| (value.text.as_str(), value.first_edition)),
         };
         response.seed_differences = commitment.differences(edition.number, seed);
-        let stored = StoredPlan::new(self.pool.clone(), edition.id);
-        let compare = move || stored.compare(&file, &source);
+        let plan = StoredPlan::new(&self.pool, edition).await?;
+        let comparison = Comparison {
+            pool: self.pool.clone(),
+            tournament: tournament.name.clone(),
+            edition: edition.clone(),
+            seed,
+            is_stored: vec![false; usize::try_from(edition.end_match).unwrap_or(0)],
+            numbers: Vec::new(),
+            missing: Vec::new(),
+            differences: Vec::new(),
+        };
+        let compare = move || comparison.run(&plan, &file, &source);
         let result = tokio::task::spawn_blocking(compare).await;
         let (derived, differences) = result.map_err(|_| ServiceError::stopping())??;
         response.derived = derived;
         response.seed_differences.extend(differences);
         if with_records {
-            self.check_records(edition.id, seed, response).await?;
+            self.check_records(tournament, edition, seed, response).await?;
         }
         response.seed_differences.truncate(MAX_DIFFERENCES);
         Ok(())
@@ -98,26 +109,27 @@ impl Service {
     /// Compares the seed in each record with that of its match.
     async fn check_records(
         &self,
-        edition: EditionId,
+        tournament: &Tournament,
+        edition: &Edition,
         seed: Seed,
         response: &mut CheckEditionResponse,
     ) -> Result<()> {
         let mut after = MatchNumber(-1);
         loop {
-            let page = records::page(&self.pool, edition, after).await?;
+            let page = records::page(&self.pool, edition.scope(), after).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.number;
             for row in page {
-                let id = MatchId { edition, number: row.number };
+                let name = match_name(tournament, row.number);
                 let expected = deal_seed(seed, row.seed_key);
-                let record = self.fetch_record(id, row.stored).await?;
+                let record = self.fetch_record(tournament, row.number, row.record).await?;
                 response.records += 1;
                 match header_seed(&record) {
                     Some(seed) if seed == expected => {}
                     seed => {
                         let seed = seed.map_or("no seed".to_owned(), |seed| seed.to_string());
                         response.seed_differences.push(format!(
-                            "match {id}: its record has the seed {seed}, and the published seed \
+                            "match {name}: its record has the seed {seed}, and the published seed \
                              gives {expected}"
                         ));
                     }
@@ -157,133 +169,130 @@ fn header_seed(record: &[u8]) -> Option<Seed> {
     serde_json::from_str(&first_line).ok().map(|Header { seed }| seed)
 }
 
-/// The stored plan of an edition, read page by page.
-struct StoredPlan {
+/// Compares the derived matches of an edition with the stored ones.
+struct Comparison {
     pool: PgPool,
-    edition: EditionId,
-    /// The remaining planned matches of the last page.
-    planned: VecDeque<Match>,
-    /// The remaining results of the last page.
-    played: VecDeque<SeatedResult>,
-    /// The match of the last result that was read.
-    last_played: MatchNumber,
-    /// The first planned match that was not read.
-    next: MatchNumber,
+    /// The name of the tournament.
+    tournament: String,
+    edition: Edition,
+    seed: Seed,
+    /// Whether the match of each number was derived.
+    is_stored: Vec<bool>,
+    /// The number of each derived match, if it is stored.
+    numbers: Vec<Option<i64>>,
+    /// Derived matches that are not stored.
+    missing: Vec<Match>,
+    differences: Vec<String>,
 }
 
-impl StoredPlan {
-    fn new(pool: PgPool, edition: EditionId) -> Self {
-        Self {
-            pool,
-            edition,
-            planned: VecDeque::new(),
-            played: VecDeque::new(),
-            last_played: MatchNumber(-1),
-            next: MatchNumber(0),
-        }
-    }
-
-    /// The next stored match, without removing it.
-    fn peek(&mut self) -> Result<Option<&Match>, sqlx::Error> {
-        if self.planned.is_empty() {
-            let page = matches::planned(&self.pool, self.edition, self.next, None, PAGE);
-            self.planned = Handle::current().block_on(page)?.into();
-            if let Some(last) = self.planned.back() {
-                self.next = MatchNumber(last.number.0 + 1);
-            }
-        }
-        Ok(self.planned.front())
-    }
-
-    /// The result of a match. Call it with ascending numbers.
-    fn result(&mut self, number: MatchNumber) -> Result<Option<SeatedResult>, sqlx::Error> {
-        loop {
-            if self.played.is_empty() {
-                let page = results::page(&self.pool, self.edition, self.last_played, false);
-                self.played = Handle::current().block_on(page)?.into();
-            }
-            let Some(played) = self.played.pop_front() else { return Ok(None) };
-            self.last_played = played.number;
-            if played.number >= number {
-                return Ok((played.number == number).then_some(played));
-            }
-        }
-    }
-
-    /// Compares each stored match with the derived one. Returns the number of derived matches and
-    /// the differences.
-    fn compare(
+impl Comparison {
+    /// Returns the number of derived matches and the differences.
+    fn run(
         mut self,
+        plan: &StoredPlan,
         file: &TournamentFile,
         source: &EditionSource,
     ) -> Result<(i64, Vec<String>), sqlx::Error> {
-        let mut derived = 0;
-        let mut differences = Vec::new();
-        let mut database_error = None;
-        let result = source.derive(file, |expected| {
-            derived += 1;
-            match self.compare_match(&expected, source.seed, &mut differences) {
-                Ok(played) if differences.len() < MAX_DIFFERENCES => Ok(played),
-                Ok(_) => Err("there may be more differences".to_owned()),
-                Err(error) => {
-                    database_error = Some(error);
-                    Err(String::new())
-                }
-            }
-        });
-        if let Some(error) = database_error {
-            return Err(error);
-        }
+        let result = plan.each(file, source, |planned, stored| self.compare(planned, stored))?;
         match result {
-            Err(reason) => differences.push(reason),
-            Ok(()) => {
-                if let Some(stored) = self.peek()? {
-                    let id = stored.number;
-                    differences.push(format!(
-                        "match {}/{id} and the matches after it do not follow from the published \
-                         seed",
-                        self.edition
-                    ));
-                }
-            }
+            Err(reason) => self.differences.push(reason),
+            Ok(()) => self.compare_others()?,
         }
-        Ok((derived, differences))
+        let derived = i64::try_from(self.numbers.len()).unwrap_or(i64::MAX);
+        Ok((derived, self.differences))
     }
 
-    /// Compares one match, and returns its result.
-    fn compare_match(
-        &mut self,
-        expected: &Match,
-        seed: Seed,
-        differences: &mut Vec<String>,
-    ) -> Result<Option<SeatedResult>, sqlx::Error> {
-        let id = MatchId { edition: self.edition, number: expected.number };
-        while let Some(stored) = self.peek()?
-            && stored.number < expected.number
-        {
-            self.planned.pop_front();
-        }
-        let stored = match self.peek()? {
-            Some(stored) if stored.number == expected.number => stored,
-            _ => {
-                differences.push(format!("match {id} follows from the seed but is not stored"));
-                return Ok(None);
-            }
+    fn name(&self, number: MatchNumber) -> MatchName {
+        MatchName { tournament: self.tournament.clone(), number }
+    }
+
+    fn compare(&mut self, planned: &Match, stored: Option<&Match>) -> Result<(), String> {
+        self.numbers.push(stored.map(|stored| stored.number.0));
+        let Some(stored) = stored else {
+            self.missing.push(planned.clone());
+            let is_full = self.missing.len() >= MAX_DIFFERENCES;
+            return if is_full { Err("there may be more differences".to_owned()) } else { Ok(()) };
         };
-        if stored.seed_key != expected.seed_key {
-            let stored_seed = deal_seed(seed, stored.seed_key);
-            let expected_seed = deal_seed(seed, expected.seed_key);
-            differences.push(format!(
-                "match {id}: its seed in the stored plan is {stored_seed}, and the published seed \
-                 gives {expected_seed}"
-            ));
-        } else if stored != expected {
-            differences.push(format!(
-                "match {id}: the stored plan has {stored:?}, and the published seed gives \
-                 {expected:?}"
+        if let Some(is_stored) =
+            usize::try_from(stored.number.0).ok().and_then(|index| self.is_stored.get_mut(index))
+        {
+            *is_stored = true;
+        }
+        let number_of = |place: i64| {
+            let place = usize::try_from(place).ok()?;
+            self.numbers.get(place).copied().flatten()
+        };
+        let state_from: Option<Vec<_>> = planned
+            .state_from
+            .as_ref()
+            .map(|all| all.iter().map(|place| place.and_then(number_of)).collect());
+        if stored.state_from != state_from {
+            let name = self.name(stored.number);
+            self.differences.push(format!(
+                "match {name} begins with the files of the matches {:?}, and those of {state_from:?} \
+                 follow from the schedule",
+                stored.state_from
             ));
         }
-        self.planned.pop_front();
-        self.result(expected.number)
+        Ok(())
+    }
+
+    /// Compares the stored matches that were not derived with the derived ones that are not stored.
+    fn compare_others(&mut self) -> Result<(), sqlx::Error> {
+        // A match whose bots have changed seats is still recognised.
+        let lineup = |planned: &Match| {
+            let mut bots = planned.seats.0.clone();
+            bots.sort_unstable();
+            (bots, planned.board)
+        };
+        let mut missing: HashMap<(Vec<Entrant>, Option<i16>), Vec<Match>> = HashMap::new();
+        for planned in std::mem::take(&mut self.missing).into_iter().rev() {
+            missing.entry(lineup(&planned)).or_default().push(planned);
+        }
+        let mut first = MatchNumber(0);
+        loop {
+            let page = matches::planned(&self.pool, self.edition.scope(), first, None, PAGE);
+            let page = Handle::current().block_on(page)?;
+            let Some(last) = page.last() else { break };
+            first = MatchNumber(last.number.0 + 1);
+            for stored in page {
+                let index = usize::try_from(stored.number.0).unwrap_or(usize::MAX);
+                if self.is_stored.get(index) == Some(&true) {
+                    continue;
+                }
+                let planned = missing.get_mut(&lineup(&stored)).and_then(Vec::pop);
+                self.push_difference(&stored, planned.as_ref());
+            }
+        }
+        for planned in missing.into_values().flatten() {
+            self.differences.push(format!(
+                "the match at place {} of the plan follows from the seed but is not stored",
+                planned.number
+            ));
+        }
+        Ok(())
+    }
+
+    /// Describes a stored match that does not follow from the seed. `planned` is a derived match of
+    /// the same bots that is not stored.
+    fn push_difference(&mut self, stored: &Match, planned: Option<&Match>) {
+        let name = self.name(stored.number);
+        self.differences.push(match planned {
+            Some(planned)
+                if planned.seats == stored.seats && planned.seed_key != stored.seed_key =>
+            {
+                let stored_seed = deal_seed(self.seed, stored.seed_key);
+                let expected_seed = deal_seed(self.seed, planned.seed_key);
+                format!(
+                    "match {name}: its seed in the stored plan is {stored_seed}, and the published \
+                     seed gives {expected_seed}"
+                )
+            }
+            Some(planned) => format!(
+                "match {name}: the stored plan has {stored:?}, and the published seed gives \
+                 {planned:?}"
+            ),
+            None => format!("match {name} does not follow from the published seed"),
+        });
     }
 }

@@ -22,7 +22,7 @@ impl Service {
     pub(crate) async fn planned_matches(
         &self,
         caller: &Caller,
-        ListMatchesRequest { tournament, edition, bot, after, limit }: ListMatchesRequest,
+        ListMatchesRequest { tournament, edition, bot, after, limit, .. }: ListMatchesRequest,
     ) -> Result<Planned> {
         let board = LeaderboardRef { tournament, edition };
         let (edition, _) = self.edition_of(Some(board), DefaultEdition::Newest, caller).await?;
@@ -36,7 +36,7 @@ impl Service {
         };
         let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
         let _permit = self.permit(caller).await?;
-        let matches = matches::planned(&self.pool, edition.id, first, entrant, limit).await?;
+        let matches = matches::planned(&self.pool, edition.scope(), first, entrant, limit).await?;
         Ok(Planned { edition, roster, matches })
     }
 
@@ -47,6 +47,6 @@ impl Service {
         edition: &Edition,
     ) -> Result<Vec<(Entrant, Vec<i64>)>> {
         let _permit = self.permit(caller).await?;
-        Ok(matches::seat_counts(&self.pool, edition.id).await?)
+        Ok(matches::seat_counts(&self.pool, edition.scope()).await?)
     }
 }

@@ -80,9 +80,8 @@ impl Service {
         let ranks = self.boards.ranks(&game, &editions).await?;
         let places = past.into_iter().filter_map(
             |PastStanding { edition, number, entrant, version, tally }| {
-                let entrant = usize::try_from(entrant.0).ok()?;
-                let (rank, tied) = *ranks.get(&edition)?.get(entrant)?;
-                let place = place_message(&game, (rank, tied), bot.clone(), version, &tally);
+                let rank = ranks.get(&edition)?.of(entrant)?;
+                let place = place_message(&game, rank, bot.clone(), version, &tally);
                 Some(GetStandingResponse { edition: number, standing: Some(place) })
             },
         );
@@ -116,8 +115,9 @@ impl Service {
                 edition.number, edition.matches
             )));
         }
+        self.require_results(edition, caller).await?;
         let _permit = self.permit(caller).await?;
-        Ok(self.queue.head_to_heads(edition.id, pairs).await?)
+        Ok(self.queue.head_to_heads(edition.scope(), pairs).await?)
     }
 
     /// A page of a leaderboard.

@@ -10,7 +10,7 @@ use arbiter_ranking::Entrant;
 
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{Edition, EditionState};
-use crate::db::{played_matches, records};
+use crate::db::{played_matches, records, tournaments};
 use crate::reply_times::{ReplyTimes, ReplyTimesReader};
 
 /// Maximum number of matches of a bot that are read, newest first.
@@ -26,6 +26,7 @@ impl Service {
         GetReplyTimesRequest { leaderboard: board, bot }: GetReplyTimesRequest,
     ) -> Result<GetReplyTimesResponse> {
         let (edition, _) = self.edition_of(board, DefaultEdition::Official, caller).await?;
+        self.require_results(&edition, caller).await?;
         let board = self.boards.get(&edition).await?;
         let entrant = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
         let is_running = matches!(edition.state, EditionState::Planning | EditionState::Running);
@@ -44,14 +45,16 @@ impl Service {
 
     /// Reads the records of the last matches of an entrant.
     async fn read_times(&self, edition: &Edition, entrant: Entrant) -> Result<ReplyTimes> {
-        let matches = played_matches::last_of(&self.pool, edition.id, entrant, MAX_MATCHES).await?;
+        let tournament = tournaments::of_edition(&self.pool, edition.id).await?;
+        let scope = edition.scope();
+        let matches = played_matches::last_of(&self.pool, scope, entrant, MAX_MATCHES).await?;
         let mut reader = ReplyTimesReader::default();
         for (number, seats) in matches {
-            let id = MatchId { edition: edition.id, number };
+            let id = MatchId { tournament: tournament.id, number };
             let seat = seats.0.iter().position(|seat_entrant| *seat_entrant == entrant);
             let row = records::find(&self.pool, id).await?;
             let (Some(seat), Some(row)) = (seat, row) else { continue };
-            let record = self.fetch_record(id, row).await?;
+            let record = self.fetch_record(&tournament, number, row).await?;
             let result;
             (reader, result) = tokio::task::spawn_blocking(move || {
                 let result = reader.read(&record, seat);

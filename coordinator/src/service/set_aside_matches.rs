@@ -1,17 +1,16 @@
 //! Lists and retries matches that were set aside after too many faults.
 
-use arbiter_proto::ids::{LotId, MatchId};
+use arbiter_proto::ids::{LotId, MatchName, MatchNumber};
 use arbiter_proto::v1::{
     ListSetAsideRequest, ListSetAsideResponse, RetrySetAsideRequest, RetrySetAsideResponse,
     SetAsideMatch,
 };
 use serde_json::json;
 
-use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError, change};
+use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError, change, match_name};
 use crate::access::Role;
-use crate::db::editions::EditionState;
 use crate::db::tournaments::Tournament;
-use crate::db::{editions, faults, lots, played_matches, tournaments};
+use crate::db::{faults, lots, played_matches};
 
 impl Service {
     /// Lists the matches of a tournament that were set aside. Only organisers see the reasons.
@@ -43,30 +42,15 @@ impl Service {
         caller: &Caller,
     ) -> Result<Vec<SetAsideMatch>> {
         let mut aside = Vec::new();
-        for lot in self.lots_aside(tournament).await? {
+        for lot in lots::aside(&self.pool, tournament.id).await? {
             let mut faults = faults::of_lot(&self.pool, lot).await?;
             faults.retain(|_| caller.is_organiser());
             aside.push(SetAsideMatch {
-                r#match: self.first_match(lot).await?.to_string(),
+                r#match: first_match(tournament, lot).to_string(),
                 reasons: faults.into_iter().map(|fault| fault.reason).collect(),
             });
         }
         Ok(aside)
-    }
-
-    async fn lots_aside(&self, tournament: &Tournament) -> Result<Vec<LotId>> {
-        let mut lots = Vec::new();
-        for edition in editions::of_tournament(&self.pool, tournament.id).await? {
-            if edition.state == EditionState::Running {
-                lots.extend(lots::aside(&self.pool, edition.id).await?);
-            }
-        }
-        Ok(lots)
-    }
-
-    async fn first_match(&self, lot: LotId) -> Result<MatchId> {
-        let number = lots::first(&self.pool, lot).await?;
-        Ok(MatchId { edition: lot.edition, number })
     }
 
     /// Queues a match that was set aside.
@@ -76,11 +60,12 @@ impl Service {
         request: RetrySetAsideRequest,
     ) -> Result<RetrySetAsideResponse> {
         let principal = caller.require(Role::Organiser)?;
-        let id: MatchId = request.r#match.parse()?;
+        let name: MatchName = request.r#match.parse()?;
+        let (tournament, id) = self.named_match(&name).await?;
         let row = played_matches::lot(&self.pool, id).await?;
-        let row = row.ok_or_else(|| ServiceError::missing("match", id))?;
-        let lot = LotId { edition: id.edition, number: row.lot };
-        self.retry_lot(principal, lot, id).await?;
+        let row = row.ok_or_else(|| ServiceError::missing("match", &name))?;
+        let lot = LotId { tournament: tournament.id, number: row.lot };
+        self.retry_lot(principal, lot, &name).await?;
         Ok(RetrySetAsideResponse {})
     }
 
@@ -89,9 +74,8 @@ impl Service {
         let principal = caller.require(Role::Organiser)?;
         let tournament = self.tournament(tournament).await?;
         let mut count = 0;
-        for lot in self.lots_aside(&tournament).await? {
-            let id = self.first_match(lot).await?;
-            match self.retry_lot(principal, lot, id).await {
+        for lot in lots::aside(&self.pool, tournament.id).await? {
+            match self.retry_lot(principal, lot, &first_match(&tournament, lot)).await {
                 Ok(()) => count += 1,
                 // Another organiser retried it a moment ago.
                 Err(error) if error.kind() == ErrorKind::FailedPrecondition => {}
@@ -101,14 +85,13 @@ impl Service {
         Ok(count)
     }
 
-    async fn retry_lot(&self, principal: &Principal, lot: LotId, id: MatchId) -> Result<()> {
+    async fn retry_lot(&self, principal: &Principal, lot: LotId, name: &MatchName) -> Result<()> {
         let mut transaction = self.pool.begin().await?;
         if !lots::requeue(&mut *transaction, lot).await? {
-            let error = format!("match {id} is not set aside");
+            let error = format!("match {name} is not set aside");
             return Err(ServiceError::failed_precondition(error));
         }
-        let tournament = tournaments::of_edition(&mut *transaction, id.edition).await?;
-        let subject = format!("{} {id}", tournament.name);
+        let subject = format!("{} {name}", name.tournament);
         let detail = change(&json!({"state": "aside"}), &json!({"state": "pending"}));
         self.record_change(&mut *transaction, principal, "match retry", &subject, Some(&detail))
             .await?;
@@ -116,4 +99,9 @@ impl Service {
         self.dispatcher.news();
         Ok(())
     }
+}
+
+/// The first match of a lot.
+fn first_match(tournament: &Tournament, lot: LotId) -> MatchName {
+    match_name(tournament, MatchNumber::from(lot.number))
 }

@@ -163,9 +163,7 @@ impl Service {
             return Err(ServiceError::permission_denied(error));
         }
         let _permit = self.permit(caller).await?;
-        let differences = self.queue.verify_standings(edition.id).await?;
-        let matches = editions::counted(&self.pool, edition.id).await?;
-        let mut differences: Vec<_> = differences.iter().map(ToString::to_string).collect();
+        let (matches, mut differences) = self.check_standings(&row, &edition).await?;
         if editions::keeps_void_result(&mut *self.pool.acquire().await?, edition.id).await? {
             differences.push("a voided result still counts".to_owned());
         }
@@ -194,6 +192,26 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Compares the standings of an edition with its results. Returns the number of matches in the
+    /// standings, and the differences.
+    async fn check_standings(
+        &self,
+        tournament: &tournaments::Tournament,
+        edition: &editions::Edition,
+    ) -> Result<(i64, Vec<String>)> {
+        let is_replaced = edition.state == EditionState::Cancelled
+            && self.newest(tournament).await?.id != edition.id;
+        if is_replaced {
+            // Its standings ended with it, and its matches were played later, for other editions.
+            return Ok((0, Vec::new()));
+        }
+        let differences = self.queue.verify_standings(edition.scope()).await?;
+        let matches = editions::counted(&self.pool, edition.id).await?;
+        Ok((matches, differences.iter().map(ToString::to_string).collect()))
+    }
+}
+
 /// The state of a tournament and its newest edition, as in the audit log.
 async fn audit_state(db: &mut PgConnection, tournament: &tournaments::Tournament) -> Result<Value> {
     let editions = editions::of_tournament(&mut *db, tournament.id).await?;
@@ -203,7 +221,8 @@ async fn audit_state(db: &mut PgConnection, tournament: &tournaments::Tournament
     Ok(json!({"state": state, "newest": newest}))
 }
 
-/// An edition without counts. `official` is the official edition of its tournament.
+/// An edition without lots, plan and estimate. `official` is the official edition of its
+/// tournament.
 fn edition_summary(edition: &editions::Edition, official: Option<EditionId>) -> Edition {
     Edition {
         id: edition.id.0,
@@ -228,8 +247,8 @@ impl Service {
         let official = self.official(&row, &visibility).await?;
         let mut messages = Vec::new();
         for edition in editions::of_tournament(&self.pool, row.id).await? {
-            // There may be an edition for each submission, so only the newest edition and running
-            // ones get counts.
+            // There may be an edition for each submission, so only the newest and the running one
+            // get a plan and an estimate.
             let message = if messages.is_empty() || edition.state == EditionState::Running {
                 self.edition_message(edition, official).await?
             } else {
@@ -257,13 +276,18 @@ impl Service {
         })
     }
 
-    /// An edition with its lots by state. `official` is the official edition of its tournament.
+    /// An edition. `official` is the official edition of its tournament. Only the running edition
+    /// gets lots by state: the queue is that of the tournament, and holds what this edition needs.
     async fn edition_message(
         &self,
         edition: editions::Edition,
         official: Option<EditionId>,
     ) -> Result<Edition> {
-        let census = lots::census(&self.pool, edition.id).await?;
+        let census = if edition.state == EditionState::Running {
+            lots::census(&self.pool, edition.tournament).await?
+        } else {
+            Vec::new()
+        };
         let (estimate, slots) = self.completion_estimate(&edition, &census).await?;
         let history = editions::plan_history_of(&self.pool, edition.id).await?;
         let count = |Census { state, lots, matches }: Census| LotCount {

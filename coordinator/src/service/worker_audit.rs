@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use arbiter_proto::ids::WorkerId;
+use arbiter_proto::ids::{MatchName, WorkerId};
 use arbiter_proto::v1::{
     AuditDifference, AuditedWorker, ListWorkersRequest, ListWorkersResponse,
     ReinstateWorkerRequest, ReinstateWorkerResponse, SuspendWorkerRequest, SuspendWorkerResponse,
 };
 use serde_json::json;
 
-use super::{Caller, Result, Service, ServiceError, micros};
+use super::{Caller, Result, Service, ServiceError, match_name, micros};
 use crate::access::Role;
 use crate::db::match_audits::{self, AuditCount, AuditKind, AuditState, Difference};
+use crate::db::tournaments;
 use crate::db::worker_stats::{self, ReportCounts};
 use crate::db::worker_suspensions;
 use crate::db::workers::{self, Worker};
@@ -28,9 +29,12 @@ impl Service {
         request: ListWorkersRequest,
     ) -> Result<ListWorkersResponse> {
         caller.require(Role::Organiser)?;
-        let tournament = match request.tournament.as_str() {
-            "" => None,
-            name => Some(self.tournament(name).await?.id),
+        let (tournament, selected) = match request.tournament.as_str() {
+            "" => (None, tournaments::list(&self.pool).await?),
+            name => {
+                let row = self.tournament(name).await?;
+                (Some(row.id), vec![row])
+            }
         };
         let _permit = self.permit(caller).await?;
         let pool = &self.pool;
@@ -42,6 +46,7 @@ impl Service {
         let differences = match_audits::differences(pool, tournament).await?;
         let names: BTreeMap<_, _> =
             workers.iter().map(|worker| (worker.id, worker.name.clone())).collect();
+        let by_id: BTreeMap<_, _> = selected.iter().map(|row| (row.id, row)).collect();
         let audited = |worker: Worker| {
             let mut message = message(&worker, &reported, &counts);
             let residual = residuals.iter().find(|(id, _)| *id == worker.id);
@@ -52,9 +57,15 @@ impl Service {
             }
             message
         };
+        let named = |row: &Difference| {
+            // The rows of deleted tournaments are removed in the background.
+            let name = match_name(by_id.get(&row.id.tournament)?, row.id.number);
+            let worker = names.get(&row.worker).cloned().unwrap_or_default();
+            Some(difference(&name, worker, row))
+        };
         Ok(ListWorkersResponse {
             workers: workers.into_iter().map(audited).collect(),
-            differences: differences.iter().map(|row| difference(row, &names)).collect(),
+            differences: differences.iter().filter_map(named).collect(),
         })
     }
 
@@ -165,10 +176,10 @@ fn forfeits_of_others(worker: WorkerId, matches: i64, reported: &[ReportCounts])
     if all == 0 { 0.0 } else { matches as f64 * clock as f64 / all as f64 }
 }
 
-fn difference(row: &Difference, names: &BTreeMap<WorkerId, String>) -> AuditDifference {
+fn difference(name: &MatchName, worker: String, row: &Difference) -> AuditDifference {
     AuditDifference {
-        r#match: row.id.to_string(),
-        worker: names.get(&row.worker).cloned().unwrap_or_default(),
+        r#match: name.to_string(),
+        worker,
         kind: row.kind.as_str().to_owned(),
         reason: row.reason.clone(),
     }

@@ -196,7 +196,7 @@ async fn open_due_here(
             edition_triggers::delete(&mut *db, &changes).await?;
             transaction.commit().await?;
             if let Some(edition) = &edition {
-                open_edition::analyze(queue, edition.id).await;
+                open_edition::analyze(queue, edition).await;
             }
             Ok(edition.map(OpenOutcome::Opened))
         }

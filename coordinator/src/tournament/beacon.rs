@@ -2,7 +2,7 @@
 //!
 //! A tournament file may name a value that others publish after entry has closed, such as the hash
 //! of a block or the numbers of a lottery. Until the value is known, editions use the committed
-//! seed, and results are reused as usual. Then an edition opens whose seed is keyed with the value.
+//! seed, and share matches as usual. Then an edition opens whose seed is keyed with the value.
 //! It plays every match again. So an organiser has no advantage from trying many seeds.
 
 use arbiter_games::{Games, Seed};

@@ -3,25 +3,27 @@
 //! The first round of all episodes is planned when the edition opens. When every planned match is
 //! counted, the next round of all episodes is planned. It depends only on the tournament's seed
 //! and the results, so any coordinator may plan it, also after a crash. All episodes have the same
-//! round at a time, so that match numbers do not depend on the speed of each episode.
+//! round at a time, so that the order of matches does not depend on the speed of each episode.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use arbiter_games::{Episode, Games, Score, SeatResult, Seed, StartError, TablePlan};
-use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber};
+use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_ranking::Entrant;
 use arbiter_schedule::ScheduleError;
 use serde_json::{Map, Value};
-use sqlx::{Error, PgPool};
+use sqlx::{Error, PgConnection};
 
+use super::edition_matches::EditionMatches;
 use super::file::of_match;
-use super::planner::score_len;
-use super::result_reuse::{self, PlanTarget};
-use super::{FileError, TournamentFile, lot_size};
-use crate::db::matches::{Match, Seats};
+use super::open_edition::with_entrants;
+use super::{FileError, TournamentFile};
+use crate::db::editions::Edition;
+use crate::db::matches::{self, Match, Seats};
 use crate::db::results::{self, SeatedResult};
-use crate::db::{editions, tournaments};
-use crate::queue::{NewLot, Order, Plan, PlanError, Queue};
+use crate::db::{self, absences, editions, tournaments};
+use crate::queue::{PlanError, Queue};
 
 /// Why a round cannot be planned.
 #[derive(Debug, thiserror::Error)]
@@ -57,14 +59,10 @@ pub(super) struct Rounds {
     round: u32,
     /// The last round.
     last: u32,
-    /// The number of the round's first match.
+    /// The place of the round's first match in the plan.
     first: i64,
     /// The parameters that all matches share.
     common: Map<String, Value>,
-    /// Numbers in a seat's score.
-    components: i16,
-    /// The expected time of a match, in milliseconds.
-    expected_ms: i64,
 }
 
 impl Rounds {
@@ -81,8 +79,6 @@ impl Rounds {
             last: file.rounds(),
             first: 0,
             common: file.settings().params,
-            components: score_len(file, 1),
-            expected_ms: file.expected_ms(),
         };
         rounds.collect_tables();
         Ok(rounds)
@@ -122,24 +118,14 @@ impl Rounds {
         self.first + i64::try_from(place).expect("no round is that long")
     }
 
-    /// The number of the round's first match.
-    pub(super) fn first(&self) -> MatchNumber {
-        MatchNumber(self.first)
+    /// Whether another round may follow.
+    pub(super) fn is_open_ended(&self) -> bool {
+        self.round < self.last && !self.tables.is_empty()
     }
 
-    /// The plan of the round for the queue. Lot numbers start at 0.
-    pub(super) fn plan(
-        &self,
-    ) -> Plan<
-        impl Iterator<Item = Match>,
-        impl Iterator<Item = NewLot>,
-        impl Iterator<Item = Order> + use<>,
-    > {
-        let open_ended = self.round < self.last && !self.tables.is_empty();
-        Plan { matches: self.matches(), lots: self.lots(), order: std::iter::empty(), open_ended }
-    }
-
-    fn matches(&self) -> impl Iterator<Item = Match> {
+    /// The matches of the round, numbered by their places in the plan. Their seats hold the places
+    /// of bots.
+    pub(super) fn matches(&self) -> impl Iterator<Item = Match> {
         (self.first..).zip(&self.tables).map(|(number, (episode, table))| {
             let carried = self.episodes[*episode].bots();
             let entrant = |bot: &usize| Entrant(i32::try_from(*bot).expect("at most 65536 bots"));
@@ -169,30 +155,6 @@ impl Rounds {
         let special: Map<_, _> =
             params.into_iter().filter(|(key, value)| !is_common(key, value)).collect();
         (!special.is_empty()).then_some(Value::Object(special))
-    }
-
-    fn lots(&self) -> impl Iterator<Item = NewLot> {
-        let per_lot = lot_size::per_lot(self.tables.len() as u64, self.expected_ms);
-        let max_tables = usize::try_from(per_lot).expect("it is positive");
-        let seats = |(_, table): &(usize, TablePlan)| table.bots.len();
-        let groups = self.tables.chunk_by(move |first, second| seats(first) == seats(second));
-        let lots = groups.flat_map(move |group| group.chunks(max_tables));
-        let mut first = self.first;
-        (0..).zip(lots).map(move |(number, tables)| {
-            let count = i32::try_from(tables.len()).expect("it is at most per_lot");
-            let seats = i16::try_from(seats(&tables[0])).expect("a table is small");
-            let lot = NewLot {
-                number: LotNumber(number),
-                first_match: MatchNumber(first),
-                count,
-                expected_ms: lot_size::of_lot(count, self.expected_ms),
-                score_len: seats * self.components,
-                blockers: 0,
-                has_dependents: false,
-            };
-            first += i64::from(count);
-            lot
-        })
     }
 }
 
@@ -239,56 +201,81 @@ pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> Result<bool, 
     else {
         return Ok(false);
     };
-    let rounds = replay(pool, queue.games(), edition, planned).await?;
     let mut transaction = pool.begin().await.map_err(database_error)?;
+    let db = &mut *transaction;
+    db::lift_time_limits(&mut *db).await.map_err(database_error)?;
+    let row = editions::get(&mut *db, edition).await.map_err(database_error)?;
+    let row = row.ok_or_else(|| database_error(Error::RowNotFound))?;
+    absences::lock(&mut *db, row.tournament).await.map_err(database_error)?;
     // If another coordinator has planned this round in the meantime, the number of matches has
     // changed.
-    if !editions::lock(&mut *transaction, edition, planned).await.map_err(database_error)? {
+    if !editions::lock(&mut *db, edition, planned).await.map_err(database_error)? {
         // The check locked the row of the edition, and leases skip locked rows.
         transaction.rollback().await.map_err(database_error)?;
         return Ok(false);
     }
-    let to = PlanTarget { edition, chained: false, first: rounds.first(), replaces: None };
-    result_reuse::add_plan(&mut transaction, to, rounds.plan()).await.map_err(
-        |error| match error {
-            PlanError::Database(_, cause) => NextRoundError::Database(edition, cause),
-            PlanError::Invalid(_, reason) => NextRoundError::Inconsistent(edition, reason),
-        },
-    )?;
+    add_next_round(db, queue.games(), &row).await?;
     transaction.commit().await.map_err(database_error)?;
     Ok(true)
 }
 
-/// The episodes of an edition after its first `planned` matches.
-async fn replay(
-    pool: &PgPool,
+async fn add_next_round(
+    db: &mut PgConnection,
     games: &Games,
-    edition: EditionId,
-    planned: i64,
-) -> Result<Rounds, NextRoundError> {
-    let database_error = |cause| NextRoundError::Database(edition, cause);
-    let inconsistent = |reason: String| NextRoundError::Inconsistent(edition, reason);
-    let tournament = tournaments::of_edition(pool, edition).await.map_err(database_error)?;
+    edition: &Edition,
+) -> Result<(), NextRoundError> {
+    let id = edition.id;
+    let database_error = |cause| NextRoundError::Database(id, cause);
+    let inconsistent = |reason: String| NextRoundError::Inconsistent(id, reason);
+    let tournament = tournaments::of_edition(&mut *db, id).await.map_err(database_error)?;
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error: FileError| inconsistent(error.to_string()))?;
-    let bots = editions::entrants(pool, edition).await.map_err(database_error)?.len();
-    let seed =
-        tournament.edition_seed(editions::number(pool, edition).await.map_err(database_error)?);
-    let mut rounds =
-        Rounds::new(&file, bots, seed).map_err(|error| inconsistent(error.to_string()))?;
-    let mut results = Vec::new();
-    while rounds.first < planned {
-        while results.len() < rounds.tables.len() {
-            let after = MatchNumber(rounds.first_plus(results.len()) - 1);
-            let page = results::page(pool, edition, after, false).await.map_err(database_error)?;
-            if page.is_empty() {
-                return Err(inconsistent(format!("there is no result after match {after}")));
-            }
-            results.extend(page);
+    let entrants = editions::entrants(&mut *db, id).await.map_err(database_error)?;
+    let entrants: Vec<_> = entrants.into_iter().map(|row| row.entrant).collect();
+    let seed = tournament.edition_seed(edition.number);
+    let mut rounds = Rounds::new(&file, entrants.len(), seed)
+        .map_err(|error| inconsistent(error.to_string()))?;
+    while rounds.first < edition.matches {
+        let round = with_entrants(rounds.matches(), &entrants).collect::<Vec<_>>();
+        let results = results_of(db, edition, &round, &entrants).await.map_err(database_error)?;
+        if results.len() < round.len() {
+            return Err(inconsistent(format!("round {} is not over", rounds.round)));
         }
-        let later_results = results.split_off(rounds.tables.len());
         rounds.finish(&results).map_err(inconsistent)?;
-        results = later_results;
     }
-    Ok(rounds)
+    let game = file.game();
+    let adding = EditionMatches::new(&mut *db, &file, game, edition.scope()).await;
+    let mut adding = adding.map_err(database_error)?;
+    let round = with_entrants(rounds.matches(), &entrants);
+    adding.add(&mut *db, round.collect::<Vec<_>>().into_iter()).await.map_err(database_error)?;
+    adding.finish(db, rounds.is_open_ended()).await.map_err(|error| match error {
+        PlanError::Database(_, cause) => NextRoundError::Database(id, cause),
+        PlanError::Invalid(_, reason) => NextRoundError::Inconsistent(id, reason),
+    })
+}
+
+/// The results of planned matches of an edition, in their order, with the places of bots in the
+/// seats. Matches without a result are left out.
+pub(super) async fn results_of(
+    db: &mut PgConnection,
+    edition: &Edition,
+    planned: &[Match],
+    entrants: &[Entrant],
+) -> sqlx::Result<Vec<SeatedResult>> {
+    let keys: Vec<_> = planned.iter().map(|planned| planned.seed_key).collect();
+    let stored = matches::with_seed_keys(&mut *db, edition.scope(), &keys).await?;
+    let numbers: Vec<_> = stored.iter().map(|stored| stored.number).collect();
+    let results = results::of_matches(&mut *db, edition.tournament, &numbers).await?;
+    let mut by_number: HashMap<_, _> =
+        results.into_iter().map(|played| (played.number, played)).collect();
+    let by_key: HashMap<_, _> = stored.iter().map(|stored| (stored.key(), stored.number)).collect();
+    let places: HashMap<_, _> = entrants.iter().copied().zip((0..).map(Entrant)).collect();
+    let result = |planned: &Match| {
+        let mut played = by_number.remove(by_key.get(&planned.key())?)?;
+        for seat in &mut played.seats.0 {
+            *seat = *places.get(seat)?;
+        }
+        Some(played)
+    };
+    Ok(planned.iter().filter_map(result).collect())
 }

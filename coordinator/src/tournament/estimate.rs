@@ -84,7 +84,7 @@ pub struct EditionEstimate {
     pub bots: usize,
     /// The number of matches. For episodes, the maximum.
     pub matches: u64,
-    /// The maximum number of matches whose results cannot be reused.
+    /// The maximum number of matches that no edition before has had.
     pub to_play: u64,
     /// The time of a match, in milliseconds.
     pub match_ms: f64,

@@ -144,11 +144,8 @@ pub async fn cancel(
     lock_open(&mut *db, id).await?;
     for edition in editions::of_tournament(&mut *db, id).await? {
         editions::cancel(&mut *db, edition.id, now).await?;
-        // Lots of replaced editions may still be leased.
-        if edition.state != EditionState::Complete {
-            lots::cancel(&mut *db, edition.id).await?;
-        }
     }
+    lots::cancel(&mut *db, id).await?;
     end(db, id, TournamentState::Cancelled, now).await
 }
 

@@ -1,13 +1,15 @@
 //! The assignment of a lot to a worker: all data that the worker needs to play it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{Games, Seed};
 use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
 use arbiter_proto::convert::InvalidField;
-use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber};
+use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber, TournamentId};
 use arbiter_proto::trace::{self, Span, TraceParent};
+use arbiter_ranking::Entrant;
 use serde_json::{Map, Value, json};
 use sqlx::{Error, PgPool};
 
@@ -15,6 +17,7 @@ use super::report_check::{Checker, LotCheck};
 use super::{FileError, TournamentFile};
 use crate::cache::Cache;
 use crate::db::entrants::{EntrantInfo, Roster};
+use crate::db::lots::LeasedLot;
 use crate::db::matches::{self, Match};
 use crate::db::{editions, tournaments, trace_contexts};
 use crate::queue::Work;
@@ -33,6 +36,9 @@ pub enum AssignmentError {
     /// The database failed.
     #[error("cannot read edition {0}: {1}")]
     Database(EditionId, #[source] Error),
+    /// The database failed before the edition was known.
+    #[error("cannot read the edition of match {0}: {1}")]
+    Edition(MatchId, #[source] Error),
     /// The stored tournament file is not valid for this release.
     #[error("cannot read the settings of edition {0}: {1}")]
     Settings(EditionId, #[source] FileError),
@@ -44,6 +50,7 @@ pub enum AssignmentError {
 /// The data that all lots of an edition share.
 #[derive(Debug)]
 struct EditionData {
+    tournament: TournamentId,
     game: String,
     /// [`arbiter_proto::settings::Settings`] as JSON.
     settings: String,
@@ -52,7 +59,7 @@ struct EditionData {
     board_key: String,
     checker: Checker,
     /// The bot of each entrant, or the error in its row. Each match copies its bots.
-    seats: Vec<Result<SeatAssignment, String>>,
+    seats: HashMap<Entrant, Result<SeatAssignment, String>>,
     /// The trace of the edition. The traces of its lots continue it.
     trace: Option<TraceParent>,
 }
@@ -122,9 +129,9 @@ impl AssignmentBuilder {
         memory: &StateBudget,
     ) -> Result<PreparedLot, AssignmentError> {
         let start = Instant::now();
-        let edition = edition_of(work.lot.lease);
+        let edition = self.edition_of(&work.lot).await?;
         let edition_data = self.edition_data(edition).await?;
-        let files = Files::read(&self.pool, edition, &work, memory).await;
+        let files = Files::read(&self.pool, &work, memory).await;
         let files = files.map_err(|cause| AssignmentError::Database(edition, cause))?;
         // Only the wait for memory may take long.
         let wait_ms = match files.memory {
@@ -144,7 +151,8 @@ impl AssignmentBuilder {
         work: Work,
         lease_ms: i64,
     ) -> Result<Result<PreparedLot, AssignmentError>, Work> {
-        match self.editions.get(edition_of(work.lot.lease), None) {
+        let cached = work.lot.edition.and_then(|edition| self.editions.get(edition, None));
+        match cached {
             Some(edition_data) if !Files::are_needed(&work) => {
                 Ok(edition_data.lot(work, lease_ms, Files::default()))
             }
@@ -161,14 +169,18 @@ impl AssignmentBuilder {
         first: MatchNumber,
         count: i32,
     ) -> Result<Option<LotCheck>, AssignmentError> {
-        let edition = id.edition;
+        let match_id = MatchId { tournament: id.tournament, number: first };
+        let edition = match self.adding(match_id).await {
+            Err(AssignmentError::Edition(_, Error::RowNotFound)) => return Ok(None),
+            result => result?,
+        };
         let database_error = |cause| AssignmentError::Database(edition, cause);
         let edition_data = match self.edition_data(edition).await {
             Err(AssignmentError::Database(_, Error::RowNotFound)) => return Ok(None),
             result => result?,
         };
-        let matches =
-            matches::range(&self.pool, edition, first, count).await.map_err(database_error)?;
+        let matches = matches::range(&self.pool, id.tournament, first, count).await;
+        let matches = matches.map_err(database_error)?;
         if matches.is_empty() {
             return Ok(None);
         }
@@ -183,11 +195,29 @@ impl AssignmentBuilder {
         planned: Match,
     ) -> Result<(String, String, MatchAssignment), AssignmentError> {
         let edition_data = self.edition_data(edition).await?;
-        // An error names the match by a lot number that no lot has.
-        let lot = LotId { edition, number: LotNumber(-1 - planned.number.0) };
+        let tournament = edition_data.tournament;
+        let lot = LotId { tournament, number: LotNumber(planned.number.0) };
         let assignment = edition_data.match_assignment(planned, &mut Files::default());
         let assignment = assignment.map_err(|data| AssignmentError::MissingData(lot, data))?;
         Ok((edition_data.game.clone(), edition_data.settings.clone(), assignment))
+    }
+
+    /// The edition that a lot is played for. A shadow match has the rules and the seed of the edition
+    /// that added it.
+    async fn edition_of(&self, lot: &LeasedLot) -> Result<EditionId, AssignmentError> {
+        match (lot.edition, lot.lease.shadow()) {
+            (Some(edition), _) => Ok(edition),
+            (None, Some(id)) => self.adding(id).await,
+            (None, None) => {
+                let tournament = lot.lease.lot.tournament;
+                self.adding(MatchId { tournament, number: lot.first_match() }).await
+            }
+        }
+    }
+
+    async fn adding(&self, id: MatchId) -> Result<EditionId, AssignmentError> {
+        let edition = editions::adding(&self.pool, id).await;
+        edition.map_err(|cause| AssignmentError::Edition(id, cause))
     }
 
     async fn edition_data(&self, edition: EditionId) -> Result<Arc<EditionData>, AssignmentError> {
@@ -197,11 +227,6 @@ impl AssignmentBuilder {
         let edition_data = EditionData::read(&self.pool, &self.games, edition).await?;
         Ok(self.editions.insert(edition, edition_data))
     }
-}
-
-/// The edition of a leased lot or shadow match.
-fn edition_of(lease: Lease) -> EditionId {
-    lease.shadow().map_or(lease.lot.edition, |id| id.edition)
 }
 
 impl EditionData {
@@ -222,6 +247,7 @@ impl EditionData {
             None
         };
         Ok(Self {
+            tournament: tournament.id,
             trace,
             seed: tournament.edition_seed(number),
             game: tournament.game,
@@ -231,7 +257,7 @@ impl EditionData {
             boards: file.boards,
             seats: roster
                 .iter()
-                .map(|(_, named)| seat(named).map_err(|error| error.to_string()))
+                .map(|(entrant, named)| (entrant, seat(named).map_err(|error| error.to_string())))
                 .collect(),
         })
     }
@@ -274,8 +300,7 @@ impl EditionData {
         files: &mut Files,
     ) -> Result<MatchAssignment, String> {
         let seats = (1..).zip(&planned.seats.0).map(|(number, entrant)| {
-            let index = usize::try_from(entrant.0).ok();
-            let row = index.and_then(|index| self.seats.get(index));
+            let row = self.seats.get(entrant);
             let bot = row.ok_or_else(|| format!("entrant {entrant}"))?.clone();
             let bot = bot.map_err(|error| format!("bot at seat {number}: {error}"))?;
             Ok(SeatAssignment { files: files.take(planned.number, number), ..bot })

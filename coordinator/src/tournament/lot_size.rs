@@ -4,8 +4,10 @@
 //! short enough that a failed worker loses little work and all workers have work until the end.
 
 use arbiter_games::Micros;
+use arbiter_proto::ids::LotNumber;
 
 use super::TournamentFile;
+use crate::db::lots::NewLot;
 
 /// The target time of a lot, in milliseconds.
 const LOT_MS: i64 = 15_000;
@@ -38,6 +40,30 @@ pub(super) fn per_lot(matches: u64, expected_ms: i64) -> i32 {
 /// The expected time of a lot, in milliseconds.
 pub(super) fn of_lot(matches: i32, expected_ms: i64) -> i32 {
     i32::try_from(expected_ms.saturating_mul(matches.into())).unwrap_or(i32::MAX)
+}
+
+/// The lots of `count` matches from the match `first` on, with scores of this length.
+pub(super) fn lots(
+    first: i64,
+    count: u64,
+    per_lot: i32,
+    expected_ms: i64,
+    score_len: i16,
+) -> impl Iterator<Item = NewLot> {
+    let end = first + i64::try_from(count).expect("no plan is that long");
+    let step = usize::try_from(per_lot).expect("it is positive");
+    (first..end).step_by(step).map(move |number| {
+        let matches = i64::from(per_lot).min(end - number);
+        let matches = i32::try_from(matches).expect("it is at most per_lot");
+        NewLot {
+            number: LotNumber(number),
+            count: matches,
+            expected_ms: of_lot(matches, expected_ms),
+            score_len,
+            blockers: 0,
+            has_dependents: false,
+        }
+    })
 }
 
 #[cfg(test)]

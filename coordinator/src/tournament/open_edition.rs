@@ -1,30 +1,39 @@
-//! Opens an edition: fixes the newest versions, plans their schedule, and stores the matches that
-//! earlier editions have not played.
+//! Opens an edition: fixes the newest versions, plans their schedule, and stores what differs from
+//! the edition before.
 //!
 //! This is one transaction: after a crash an edition exists as a whole or not at all. It runs on a
 //! separate thread, because plans are computed while they are stored. It continues if the client
 //! disconnects.
 
-use arbiter_games::Games;
-use arbiter_proto::ids::{EditionId, MatchNumber, TokenId, TournamentId, VersionId};
+use std::collections::HashSet;
+
+use arbiter_games::{Games, RULES_VERSION, Seed};
+use arbiter_proto::ids::{BotId, EditionId, MatchNumber, TokenId, TournamentId, VersionId};
 use arbiter_proto::trace::{self, Span};
+use arbiter_ranking::Entrant;
 use arbiter_schedule::{CertificateError, NameKey, ScheduleError};
 use serde_json::{Value, json};
 use sqlx::{Error, PgConnection, Result};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 
+use super::chained_matches::ChainedMatches;
+use super::edition_matches::{self, EditionMatches};
 use super::episode_rounds::Rounds;
 use super::lifecycle::{self, LifecycleError};
-use super::plan_history::{self, PlanMode};
+use super::plan_difference::{PlanDifference, difference};
+use super::plan_history::{self, PlanMode, PlannedField};
 use super::planner::Planner;
-use super::result_reuse::{self, PlanTarget};
 use super::{FileError, TournamentFile};
-use crate::db::editions::{self, Edition};
+use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
+use crate::db::matches::{self, Match};
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{self, audit_log, edition_triggers, lots, partitions, trace_contexts, versions};
-use crate::queue::{PlanError, Queue};
+use crate::db::{
+    self, absences, audit_log, edition_triggers, invalidated_matches, partitions, trace_contexts,
+    versions,
+};
+use crate::queue::{PlanError, Queue, check_lots, grow_plan};
 
 /// How a running edition affects the opening of a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,17 +139,23 @@ async fn open_here(
         audit_log::write(&mut *db, token, "tournament start", &subject, Some(&detail), now).await?;
     }
     transaction.commit().await?;
-    analyze(queue, edition.id).await;
+    analyze(queue, &edition).await;
     Ok(edition)
 }
 
 /// Updates the statistics of Postgres' query planner for the tables of a new edition. This is not
 /// part of the transaction that opens it, which would block all other `ANALYZE` until its end.
-pub(super) async fn analyze(queue: &Queue, edition: EditionId) {
-    let result = async { partitions::analyze(&mut *queue.pool().acquire().await?, edition).await };
+pub(super) async fn analyze(queue: &Queue, edition: &Edition) {
+    // Few new rows change no statistics.
+    if edition.end_match - edition.first_match < edition.first_match / 10 {
+        return;
+    }
+    let tournament = edition.tournament;
+    let result =
+        async { partitions::analyze(&mut *queue.pool().acquire().await?, tournament).await };
     // If it fails, autovacuum analyzes the tables later.
     if let Err(error) = result.await {
-        tracing::debug!(%edition, %error, "cannot analyze the tables of an edition");
+        tracing::debug!(edition = %edition.id, %error, "cannot analyze the tables of an edition");
     }
 }
 
@@ -180,36 +195,263 @@ pub(super) async fn open_locked(
     if let Some(history) = &entry.history {
         editions::set_plan_history(&mut *db, edition, &json!(history)).await?;
     }
-    let names: Vec<_> = {
-        let roster = Roster::of(&mut *db, edition).await?;
-        roster.iter().map(|(_, named)| NameKey::of(seed, &named.name)).collect()
-    };
-    let planner = Planner::new(&file, &entry.field, &names, seed).map_err(schedule_error)?;
-    let replaces = before.map(|before| (before.id, now));
-    let chained = planner.is_some_and(|planner| planner.is_chained());
-    let to = PlanTarget { edition, chained, first: MatchNumber(0), replaces };
-    if let Some(planner) = planner {
-        planner.prove().map_err(|cause| OpenError::Broken(name.clone(), cause))?;
-        db::limit_pause(&mut *db, db::MAX_PAUSE).await?;
-        result_reuse::add_plan(db, to, planner.plan()).await?;
-    } else {
-        let rounds = Rounds::new(&file, names.len(), seed)
-            .map_err(|cause| PlanError::Invalid(edition, cause.to_string()))?;
-        db::limit_pause(&mut *db, db::MAX_PAUSE).await?;
-        result_reuse::add_plan(db, to, rounds.plan()).await?;
+    let before_this = editions::newest_before(&mut *db, edition).await?;
+    let opening = Opening { db, tournament, file: &file, seed, before: before_this };
+    let is_first = opening.before.is_none();
+    opening.store_matches(&entry, edition).await?;
+    if is_first {
+        partitions::index_matches(&mut *db, *id).await?;
     }
-    crate::queue::check_plan(db, edition).await?;
+    check_lots(db, edition).await?;
+    if let Some(before) = before {
+        editions::cancel(&mut *db, before.id, now).await?;
+    }
     editions::start(&mut *db, edition).await?;
-    match before {
-        Some(before) if tournament.edition_seed(before.number) == seed => {
-            lots::replace(&mut *db, before.id, edition).await?;
-        }
-        // Matches with another seed cannot be reused.
-        Some(before) => drop(lots::cancel(&mut *db, before.id).await?),
-        None => {}
-    }
     tournaments::set_last_error(&mut *db, *id, None).await?;
     Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)
+}
+
+/// An edition that is being opened.
+struct Opening<'a> {
+    db: &'a mut PgConnection,
+    tournament: &'a Tournament,
+    file: &'a TournamentFile,
+    /// The seed of the edition.
+    seed: Seed,
+    /// The edition before it.
+    before: Option<Edition>,
+}
+
+impl Opening<'_> {
+    /// Stores the matches of the edition, and its first standings.
+    async fn store_matches(
+        mut self,
+        entry: &PlannedField,
+        edition: EditionId,
+    ) -> Result<(), OpenError> {
+        let name = &self.tournament.name;
+        let schedule_error = |cause| OpenError::Schedule(name.clone(), cause);
+        let field = Field::of(&mut *self.db, edition, self.seed).await?;
+        let planner = Planner::new(self.file, &entry.field, &field.names, self.seed);
+        let Some(planner) = planner.map_err(schedule_error)? else {
+            let rounds = Rounds::new(self.file, field.names.len(), self.seed)
+                .map_err(|cause| PlanError::Invalid(edition, cause.to_string()))?;
+            let matches = with_entrants(rounds.matches(), &field.entrants);
+            let matches: Vec<_> = matches.collect();
+            return self.store_all(edition, matches.into_iter(), rounds.is_open_ended()).await;
+        };
+        let former = self.former_plan(entry, &field).await?;
+        if !former.as_ref().is_some_and(|former| former.has_same_bots) {
+            planner.prove().map_err(|cause| OpenError::Broken(name.clone(), cause))?;
+        }
+        if planner.is_chained() {
+            let matches = with_entrants(planner.matches(), &field.entrants);
+            return self.store_chained(edition, matches, former.is_some()).await;
+        }
+        let difference = match &former {
+            Some(former) => former.difference(self.file, self.seed, planner, &field),
+            None => None,
+        };
+        let matches = with_entrants(planner.matches(), &field.entrants);
+        match difference {
+            Some(difference) => self.store_difference(edition, difference, matches).await,
+            None => self.store_all(edition, matches, false).await,
+        }
+    }
+
+    /// The plan of the edition before, if it can be compared: it has the same seed and rules, and
+    /// its matches are still in the queue.
+    async fn former_plan(
+        &mut self,
+        entry: &PlannedField,
+        field: &Field,
+    ) -> Result<Option<FormerPlan>, OpenError> {
+        let Some(before) = &self.before else { return Ok(None) };
+        if before.rules != RULES_VERSION
+            || self.tournament.edition_seed(before.number) != self.seed
+            || before.state == EditionState::Cancelled
+        {
+            return Ok(None);
+        }
+        let db = &mut *self.db;
+        let former = (self.tournament.id, self.seed);
+        let planned = plan_history::of_edition(db, former, self.file, before.id).await?;
+        // A plan that is impossible now was made by another program.
+        let Ok(planned) = planned else { return Ok(None) };
+        let its_field = Field::of(db, before.id, self.seed).await?;
+        let has_same_bots = its_field.bots == field.bots && planned.history == entry.history;
+        Ok(Some(FormerPlan { planned, field: its_field, has_same_bots }))
+    }
+
+    /// Prevents that results are counted until the edition is open, and reads the edition before
+    /// again: some may have been counted since it was read.
+    async fn lock(&mut self) -> Result<()> {
+        // From here on the coordinator computes little between two statements.
+        db::limit_pause(&mut *self.db, db::MAX_PAUSE).await?;
+        absences::lock(&mut *self.db, self.tournament.id).await?;
+        if let Some(before) = &mut self.before {
+            *before = editions::get(&mut *self.db, before.id).await?.ok_or(Error::RowNotFound)?;
+        }
+        Ok(())
+    }
+
+    /// Stores the matches that only this edition has, and takes out those that only the edition
+    /// before has.
+    async fn store_difference(
+        mut self,
+        edition: EditionId,
+        difference: PlanDifference,
+        matches: impl Iterator<Item = Match>,
+    ) -> Result<(), OpenError> {
+        self.lock().await?;
+        let before = self.before.as_ref().ok_or(Error::RowNotFound)?;
+        let tournament = self.tournament.id;
+        let scope = editions::scope(&mut *self.db, edition).await?;
+        let game = self.file.game();
+        let PlanDifference { gone, mut added } = difference;
+        let void = invalidated_matches::of_edition(&mut *self.db, before.scope()).await?;
+        let again = matches::of_numbers(&mut *self.db, tournament, &void).await?;
+        if !again.is_empty() {
+            let gone: HashSet<_> = gone.iter().map(Match::key).collect();
+            added.extend(again.into_iter().filter(|void| !gone.contains(&void.key())));
+        }
+        let continued =
+            edition_matches::continue_from(&mut *self.db, game, scope, before, &gone, &void)
+                .await?;
+        if !continued {
+            tracing::warn!(%edition, "the plan before is not the stored one; comparing all matches");
+            return self.store_all(edition, matches, false).await;
+        }
+        let mut adding = EditionMatches::new(&mut *self.db, self.file, game, scope).await?;
+        adding.add(&mut *self.db, added.into_iter()).await?;
+        Ok(adding.finish(self.db, false).await?)
+    }
+
+    /// Stores all matches, those of earlier editions by looking up each.
+    async fn store_all(
+        mut self,
+        edition: EditionId,
+        matches: impl Iterator<Item = Match>,
+        is_open_ended: bool,
+    ) -> Result<(), OpenError> {
+        self.lock().await?;
+        let db = self.db;
+        let scope = editions::scope(&mut *db, edition).await?;
+        if let Some(before) = &self.before {
+            edition_matches::leave_all(&mut *db, scope, before.scope()).await?;
+        }
+        let mut adding = EditionMatches::new(&mut *db, self.file, self.file.game(), scope).await?;
+        adding.add(&mut *db, matches).await?;
+        adding.finish(&mut *db, is_open_ended).await?;
+        if self.before.is_some() {
+            edition_matches::drop_unneeded(db, scope, is_open_ended).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores matches that pass files to each other.
+    async fn store_chained(
+        mut self,
+        edition: EditionId,
+        matches: impl Iterator<Item = Match>,
+        is_comparable: bool,
+    ) -> Result<(), OpenError> {
+        self.lock().await?;
+        let db = self.db;
+        let game = self.file.game();
+        let scope = editions::scope(&mut *db, edition).await?;
+        let before = self.before.as_ref().filter(|_| is_comparable);
+        let void = match before {
+            Some(before) => invalidated_matches::of_edition(&mut *db, before.scope()).await?,
+            None => Vec::new(),
+        };
+        let former = before.map(Edition::scope);
+        let chained = ChainedMatches::new(&mut *db, matches, former, &void, scope.end).await?;
+        match (before, &self.before) {
+            (Some(before), _) => {
+                let removed =
+                    edition_matches::leave(&mut *db, game, scope, &chained.gone, true).await?;
+                edition_matches::begin_standings(&mut *db, scope, before.id, &removed).await?;
+                let counted = before.counted - removed.matches();
+                editions::count(&mut *db, edition, counted, 0).await?;
+            }
+            (None, Some(other)) => {
+                edition_matches::leave_all(&mut *db, scope, other.scope()).await?;
+                edition_matches::drop_unneeded(&mut *db, scope, true).await?;
+            }
+            (None, None) => {}
+        }
+        let total = chained.total;
+        let end = MatchNumber(scope.end + chained.added());
+        let checks = editions::has_comparable(&mut *db, scope).await?;
+        chained.store(&mut *db, self.file, scope, checks).await?;
+        Ok(grow_plan(db, edition, total, end, false).await?)
+    }
+}
+
+/// The bots of an edition, in the order of its schedule.
+struct Field {
+    bots: Vec<BotId>,
+    entrants: Vec<Entrant>,
+    names: Vec<NameKey>,
+}
+
+impl Field {
+    async fn of(db: &mut PgConnection, edition: EditionId, seed: Seed) -> Result<Self> {
+        let roster = Roster::of(db, edition).await?;
+        Ok(Self {
+            bots: roster.iter().map(|(_, named)| named.bot).collect(),
+            entrants: roster.iter().map(|(entrant, _)| entrant).collect(),
+            names: roster.iter().map(|(_, named)| NameKey::of(seed, &named.name)).collect(),
+        })
+    }
+}
+
+/// The plan of the edition before.
+struct FormerPlan {
+    planned: PlannedField,
+    field: Field,
+    /// Whether the plans differ only in the versions of bots.
+    has_same_bots: bool,
+}
+
+impl FormerPlan {
+    /// The difference to the plan of a new edition. None if it is not worth its memory.
+    fn difference(
+        &self,
+        file: &TournamentFile,
+        seed: Seed,
+        planner: Planner<'_>,
+        field: &Field,
+    ) -> Option<PlanDifference> {
+        if self.has_same_bots {
+            let pairs = self.field.entrants.iter().zip(&field.entrants);
+            let changed: Vec<_> = pairs.map(|(before, after)| before != after).collect();
+            let affected = planner.matches_of(&changed);
+            let gone = with_entrants(affected.iter().cloned(), &self.field.entrants).collect();
+            let added = with_entrants(affected.into_iter(), &field.entrants).collect();
+            return Some(PlanDifference { gone, added });
+        }
+        let former = Planner::new(file, &self.planned.field, &self.field.names, seed);
+        // A plan that is impossible now was made by another program.
+        let Ok(Some(former)) = former else { return None };
+        let former = with_entrants(former.matches(), &self.field.entrants);
+        difference(former, with_entrants(planner.matches(), &field.entrants))
+    }
+}
+
+/// Matches whose seats hold places in the schedule, with the entrants of these places.
+pub(super) fn with_entrants(
+    planned: impl Iterator<Item = Match>,
+    entrants: &[Entrant],
+) -> impl Iterator<Item = Match> {
+    planned.map(|mut planned| {
+        for seat in &mut planned.seats.0 {
+            let place = usize::try_from(seat.0).expect("a place is not negative");
+            *seat = entrants[place];
+        }
+        planned
+    })
 }
 
 /// Begins the trace span of an edition, and ends the trace of the replaced edition. The span

@@ -26,7 +26,6 @@ use crate::db::entrants::Roster;
 use crate::db::matches::Match;
 use crate::db::results::SeatedResult;
 use crate::db::tournaments::Tournament;
-use crate::queue::Plan;
 
 /// The data from which the matches of an edition are derived, besides the tournament file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -159,7 +158,8 @@ impl EditionSource {
         })
     }
 
-    /// Passes the derived matches of the edition to `visit`, in order. `visit` returns the result
+    /// Passes the derived matches of the edition to `visit`, in order. They are numbered by their
+    /// places in the plan, and their seats hold the places of bots. `visit` returns the result
     /// of a match, if it is known. Later rounds of episodes are derived from the results of all
     /// earlier rounds. If a result is missing, the derivation ends after its round.
     ///
@@ -176,18 +176,17 @@ impl EditionSource {
         let field = plan_history::field_of(self, file).map_err(|error| error.to_string())?;
         let planner = Planner::new(file, &field, &names, self.seed);
         if let Some(planner) = planner.map_err(|error| error.to_string())? {
-            return planner.plan().matches.into_iter().try_for_each(|next| visit(next).map(drop));
+            return planner.matches().try_for_each(|next| visit(next).map(drop));
         }
         let mut rounds = Rounds::new(file, self.entrants, self.seed).map_err(|e| e.to_string())?;
         loop {
-            let Plan { matches, open_ended, .. } = rounds.plan();
             let mut planned = 0;
             let mut played = Vec::new();
-            for next in matches {
+            for next in rounds.matches() {
                 planned += 1;
                 played.extend(visit(next)?);
             }
-            if !open_ended || played.len() < planned {
+            if !rounds.is_open_ended() || played.len() < planned {
                 return Ok(());
             }
             rounds.finish(&played)?;

@@ -1,23 +1,20 @@
-//! The plan of an edition, for the queue.
-//!
-//! Matches, lots and the order of lots are three streams of rows. Each is generated from the
-//! schedule, which is deterministic. So the plan is never in memory as a whole.
+//! The matches of an edition, from its schedule. They are listed again whenever they are needed, so
+//! a plan is never in memory as a whole.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use arbiter_games::Seed;
-use arbiter_proto::ids::{LotNumber, MatchNumber};
+use arbiter_proto::ids::MatchNumber;
 use arbiter_ranking::Entrant;
 use arbiter_schedule::{
     Bot, CertificateError, Matches, NameKey, Participants, PlannedMatch, Schedule, ScheduleError,
     Sides, mix,
 };
 
-use super::state_dependencies::{StateDependencies, distinct};
-use super::{TournamentFile, lot_size};
+use super::TournamentFile;
+use super::state_dependencies::StateDependencies;
 use crate::db::matches::{Match, Seats};
-use crate::queue::{NewLot, Order, Plan};
 
 /// Locked during the proof of a plan, because a proof may use
 /// [`arbiter_schedule::MAX_PROOF_BYTES`] of memory.
@@ -34,9 +31,6 @@ pub(super) struct Planner<'a> {
     /// The names of the bots, in the order of entry.
     names: &'a [NameKey],
     seed: Seed,
-    total: u64,
-    /// Numbers in the scores of a match.
-    score_len: i16,
 }
 
 impl<'a> Planner<'a> {
@@ -48,26 +42,13 @@ impl<'a> Planner<'a> {
         names: &'a [NameKey],
         seed: Seed,
     ) -> Result<Option<Self>, ScheduleError> {
-        let Some(matches) = listed(file, field, names, seed)? else { return Ok(None) };
-        let total = matches.total();
-        let score_len = score_len(file, matches.seats());
-        Ok(Some(Self { file, field, names, seed, total, score_len }))
+        let matches = listed(file, field, names, seed)?;
+        Ok(matches.map(|_| Self { file, field, names, seed }))
     }
 
     /// Whether files pass from match to match.
     pub(super) fn is_chained(&self) -> bool {
         self.dependencies().is_some()
-    }
-
-    /// The plan, for the queue.
-    pub(super) fn plan(
-        self,
-    ) -> Plan<
-        impl Iterator<Item = Match> + use<'a>,
-        impl Iterator<Item = NewLot> + use<'a>,
-        impl Iterator<Item = Order> + use<'a>,
-    > {
-        Plan { matches: self.matches(), lots: self.lots(), order: self.order(), open_ended: false }
     }
 
     /// Counts the matches and compares them with the guarantees of the schedule.
@@ -94,72 +75,61 @@ impl<'a> Planner<'a> {
         StateDependencies::new(self.file.state, self.file.schedule, self.field.bots())
     }
 
-    fn matches(self) -> impl Iterator<Item = Match> + use<'a> {
-        let has_boards = self.file.boards.len() > 1;
-        let mut seed_keys = self.seed_keys();
+    /// The matches, numbered from 0. Their seats hold the places of bots in the schedule, and they
+    /// refer to earlier matches by their numbers here.
+    pub(super) fn matches(self) -> impl Iterator<Item = Match> + use<'a> {
         let mut dependencies = self.dependencies();
-        self.schedule().map(move |(number, planned)| Match {
+        let seed_keys = self.seed_keys(self.schedule().map(|(_, planned)| planned));
+        self.with_seed_keys(self.schedule(), seed_keys).map(move |planned| Match {
+            state_from: dependencies.as_mut().map(|all| {
+                let places = planned.seats.0.iter();
+                let places: Vec<_> = places.map(|place| place_of(*place)).collect();
+                all.add(planned.number.0, &places)
+            }),
+            ..planned
+        })
+    }
+
+    /// The matches in which a bot of these places plays, with the same numbers as in
+    /// [`Planner::matches`], and without references to earlier matches. They should be few: they
+    /// are in memory.
+    pub(super) fn matches_of(self, places: &[bool]) -> Vec<Match> {
+        let includes = |(_, planned): &(i64, PlannedMatch)| {
+            planned.seats().iter().any(|place| places[usize::from(*place)])
+        };
+        let included: Vec<_> = self.schedule().filter(includes).collect();
+        // If one of several matches between the same bots is included, all are.
+        let seed_keys = self.seed_keys(included.iter().map(|(_, planned)| *planned));
+        self.with_seed_keys(included.into_iter(), seed_keys).collect()
+    }
+
+    fn with_seed_keys(
+        self,
+        planned: impl Iterator<Item = (i64, PlannedMatch)>,
+        mut seed_keys: SeedKeys<'a>,
+    ) -> impl Iterator<Item = Match> {
+        let has_boards = self.file.boards.len() > 1;
+        planned.map(move |(number, planned)| Match {
             number: MatchNumber(number),
             seed_key: seed_keys.of(&planned),
             board: has_boards.then(|| index(planned.board)),
             seats: seats(planned.seats()),
             carried: None,
-            state_from: dependencies.as_mut().map(|all| all.add(number, planned.seats())),
+            state_from: None,
             params: None,
         })
     }
 
-    fn seed_keys(&self) -> SeedKeys<'a> {
+    /// The seed keys of these matches.
+    fn seed_keys(&self, planned: impl Iterator<Item = PlannedMatch>) -> SeedKeys<'a> {
         let plays_both_sides =
             matches!(self.file.schedule, Schedule::RoundRobin(rules) if rules.sides == Sides::Both);
         let shared = plays_both_sides && self.file.game().official.shared_deals;
         let mut seed_keys = SeedKeys { names: self.names, shared, repeats: HashMap::new() };
         if matches!(self.file.schedule, Schedule::Foursomes(_)) {
-            seed_keys.repeats = seed_keys.repeated(self.schedule().map(|(_, planned)| planned));
+            seed_keys.repeats = seed_keys.repeated(planned);
         }
         seed_keys
-    }
-
-    fn lots(self) -> impl Iterator<Item = NewLot> + use<'a> {
-        let expected_ms = self.file.expected_ms();
-        let chained = self.is_chained();
-        let per_lot = if chained { 1 } else { lot_size::per_lot(self.total, expected_ms) };
-        let predecessors = chained.then(|| self.predecessors());
-        let mut blockers = predecessors.into_iter().flatten().map(|(_, before)| before.len());
-        let total = i64::try_from(self.total).expect("no plan is that long");
-        let step = usize::try_from(per_lot).expect("it is positive");
-        (0..).zip((0..total).step_by(step)).map(move |(lot, first)| {
-            let count = i64::from(per_lot).min(total - first);
-            let count = i32::try_from(count).expect("it is at most per_lot");
-            NewLot {
-                number: LotNumber(lot),
-                first_match: MatchNumber(first),
-                count,
-                expected_ms: lot_size::of_lot(count, expected_ms),
-                score_len: self.score_len,
-                blockers: blockers.next().map_or(0, |count| {
-                    i16::try_from(count).expect("a match has at most one predecessor a seat")
-                }),
-                has_dependents: chained,
-            }
-        })
-    }
-
-    /// Each match with the matches that it waits for, if files pass between matches.
-    fn predecessors(&self) -> impl Iterator<Item = (i64, Vec<i64>)> + use<> {
-        let mut dependencies = self.dependencies();
-        self.schedule().map(move |(number, planned)| {
-            let before = dependencies.as_mut().map(|all| all.add(number, planned.seats()));
-            (number, before.as_ref().map(distinct).unwrap_or_default())
-        })
-    }
-
-    fn order(self) -> impl Iterator<Item = Order> + use<'a> {
-        let predecessors = self.is_chained().then(|| self.predecessors());
-        predecessors.into_iter().flatten().flat_map(|(number, before)| {
-            let after = LotNumber(number);
-            before.into_iter().map(move |before| Order { before: LotNumber(before), after })
-        })
     }
 }
 
@@ -240,6 +210,11 @@ pub(super) fn score_len(file: &TournamentFile, seats: usize) -> i16 {
 
 fn seats(bots: &[Bot]) -> Seats {
     Seats(bots.iter().map(|bot| Entrant((*bot).into())).collect())
+}
+
+/// A place in the schedule, from a seat.
+fn place_of(seat: Entrant) -> Bot {
+    Bot::try_from(seat.0).expect("it was made from a place")
 }
 
 fn index(board: u16) -> i16 {

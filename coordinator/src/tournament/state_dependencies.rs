@@ -62,14 +62,6 @@ impl StateDependencies {
     }
 }
 
-/// The distinct predecessors, in order.
-pub(super) fn distinct(before: &Predecessors) -> Vec<i64> {
-    let mut matches: Vec<_> = before.iter().flatten().copied().collect();
-    matches.sort_unstable();
-    matches.dedup();
-    matches
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,8 +82,6 @@ mod tests {
             predecessors,
             [[None, None], [None, Some(0)], [Some(1), Some(0)], [Some(2), Some(1)],]
         );
-        assert_eq!(distinct(&predecessors[3]), [1, 2]);
-        assert_eq!(distinct(&vec![Some(1), Some(1), None]), [1]);
     }
 
     #[test]

@@ -152,13 +152,14 @@ pub(super) async fn close(Path(tournament): Path<String>, form: CsrfForm<Button>
 
 /// Retries a match that was set aside.
 pub(super) async fn retry(
-    Path((edition, number)): Path<(i32, i64)>,
+    Path((tournament, number)): Path<(String, i64)>,
     CsrfForm { session, .. }: CsrfForm<Button>,
 ) -> ActionResult {
-    let id = format!("{edition}/{number}");
-    let request = RetrySetAsideRequest { r#match: id.clone() };
+    let name = format!("{tournament}/{number}");
+    let path = layout::match_path(&name);
+    let request = RetrySetAsideRequest { r#match: name };
     session.service.retry_set_aside(&session.caller, request).await?;
-    Ok(flash::redirect_with_count(&format!("/matches/{id}"), "retry", 1))
+    Ok(flash::redirect_with_count(&path, "retry", 1))
 }
 
 /// Retries all matches of a tournament that were set aside.

@@ -1,8 +1,9 @@
 //! CSV export of leaderboards and matches, for spreadsheets and scripts.
 //!
 //! Files are streamed in chunks, so a million matches are never in memory together.
-//! Spreadsheets treat text that begins with `=`, `+`, `-` or `@` as a formula. Names of bots can
-//! begin with a dash, so such text gets an apostrophe in front, which spreadsheets hide.
+//! Spreadsheets treat text that begins with `=`, `+`, `-` or `@` as a formula. Names of bots and
+//! tournaments can begin with a dash, so such text gets an apostrophe in front, which spreadsheets
+//! hide.
 
 use arbiter_games::{Forfeit, Game};
 use arbiter_proto::v1::{LeaderboardRef, ListMatchesRequest, MatchStatus, Standing};
@@ -76,9 +77,12 @@ pub(super) async fn matches(
     let request = LeaderboardRef { tournament: tournament.clone(), edition };
     let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
     let number = edition.number;
-    let edition = Some(number);
-    let request =
-        ListMatchesRequest { tournament: tournament.clone(), edition, bot, after: None, limit: 0 };
+    let request = ListMatchesRequest {
+        tournament: tournament.clone(),
+        edition: Some(number),
+        bot,
+        ..ListMatchesRequest::default()
+    };
     let matches = session.service.list_matches(&session.caller, request).await?;
     let (sender, chunks) = mpsc::channel(MAX_QUEUED_CHUNKS);
     let game = board.game.clone();
@@ -96,7 +100,7 @@ async fn write_matches(
     let columns = game.ranking_columns();
     let mut header = vec!["match", "seat", "bot", "version"];
     header.extend(&columns);
-    header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript", "reused_from"]);
+    header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript"]);
     let mut table = CsvBuffer::new();
     table.push(header);
     while let Some(result) = matches.next().await {
@@ -144,7 +148,7 @@ fn place_row(place: &Standing, columns: usize) -> Vec<String> {
 fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, columns: usize) {
     for (number, seat) in (1_usize..).zip(&status.seats) {
         let mut row = vec![
-            status.r#match.clone(),
+            escape_formula(&status.r#match),
             number.to_string(),
             escape_formula(&seat.bot),
             seat.version.to_string(),
@@ -157,7 +161,6 @@ fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, columns: usize) {
             status.wall_ms.to_string(),
             status.level.clone(),
             layout::hex(&status.transcript),
-            status.reused_from.clone(),
         ]);
         table.push(row);
     }

@@ -144,8 +144,14 @@ pub(super) fn bot_link(tournament: &str, bot: &str) -> Markup {
     html! { a href={ "/t/" (tournament) "/bots/" (bot) } { (bot) } }
 }
 
-pub(super) fn match_link(id: &str) -> Markup {
-    html! { a href={ "/matches/" (id) } { (id) } }
+/// The path of the page of a match, by the name of the match.
+pub(super) fn match_path(name: &str) -> String {
+    let (tournament, number) = name.split_once('/').unwrap_or((name, ""));
+    format!("/t/{tournament}/matches/{number}")
+}
+
+pub(super) fn match_link(name: &str) -> Markup {
+    html! { a href=(match_path(name)) { (name) } }
 }
 
 /// The bots of a match by seat, with scores and forfeits.
@@ -244,5 +250,16 @@ pub(super) fn progress(counted: i64, matches: i64, growing: bool) -> Markup {
     html! {
         progress max=(matches.max(1)) value=(counted) aria-label="Matches counted" {}
         " " (counted) " of " (matches) (more) " matches"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_is_linked_by_its_name() {
+        let link = match_link("spring/1207").into_string();
+        assert_eq!(link, "<a href=\"/t/spring/matches/1207\">spring/1207</a>");
     }
 }

@@ -118,7 +118,7 @@ async fn render(
     let body = html! {
         p {
             "Matches that were played on a machine or at a time that is not trusted are played again "
-            "in a new edition, which reuses all other results. Until that edition is complete, the "
+            "in a new edition, which keeps all other results. Until that edition is complete, the "
             "official leaderboard does not change."
         }
         (layout::error_message(error.map(WebError::message)))
@@ -153,7 +153,10 @@ fn fields(tournament: &str, query: &VoidQuery, workers: &[String]) -> Markup {
             p {
                 label for="matches" { "Only these matches" }
                 input #matches name="matches" value=(query.matches) aria-describedby="matches-help";
-                small #matches-help { "Match ids separated by spaces, such as 3/1207 3/1208." }
+                small #matches-help {
+                    "Matches separated by spaces, such as "
+                    (tournament) "/1207 " (tournament) "/1208."
+                }
             }
             p { button type="submit" { "Preview" } }
         }

@@ -4,7 +4,7 @@
 //! are rendered and cached with their neighbours ([`replay_cache`]). Without scripts each step is a
 //! page. With scripts, the script fetches steps ahead and plays them.
 
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
+use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use arbiter_replay::Difference;
 use axum::extract::{Path, Query};
@@ -40,19 +40,20 @@ pub(super) struct StepRange {
 /// The page of a match.
 pub(super) async fn show(
     session: Session,
-    Path((edition, number)): Path<(i32, i64)>,
+    Path((tournament, number)): Path<(String, i64)>,
     Query(StepQuery { step }): Query<StepQuery>,
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
-    let id = match_id(edition, number);
-    let request = GetMatchRequest { r#match: id.clone() };
+    let name = match_name(&tournament, number);
+    let request = GetMatchRequest { r#match: name.clone() };
     let status = session.service.get_match(&session.caller, request).await?;
-    let title = format!("Match {id}");
-    let replay = match session.service.record(&session.caller, &id).await {
+    let edition = session.service.edition_of_match(&name).await?;
+    let title = format!("Match {name}");
+    let replay = match session.service.record(&session.caller, &name).await {
         Ok(record) => {
             let games = session.service.games().clone();
             let render = move || replay_cache::render_steps(&games, &record, step, 1);
-            replay(&id, &run_replay(&session, render).await?, step)
+            replay(&name, &run_replay(&session, render).await?, step)
         }
         Err(status) => html! {
             p { "The replay is not available: " (status.message()) "." }
@@ -64,10 +65,11 @@ pub(super) async fn show(
         (flash.message())
         (layout::scrollable("Seats", &seats(&status)))
         @if can_retry {
-            (actions::button(&session, &format!("/matches/{id}/retry"), "Retry match", None))
+            (actions::button(
+                &session, &format!("{}/retry", layout::match_path(&name)), "Retry match", None))
         }
         (replay)
-        (details(&status))
+        (details(&status, edition))
     };
     Ok(layout::tournament_page((&status.tournament, ""), &title, &session, &body))
 }
@@ -75,10 +77,10 @@ pub(super) async fn show(
 /// Steps of a match as HTML fragments, one article each.
 pub(super) async fn steps(
     session: Session,
-    Path((edition, number)): Path<(i32, i64)>,
+    Path((tournament, number)): Path<(String, i64)>,
     Query(StepRange { from, count }): Query<StepRange>,
 ) -> Result<Markup, WebError> {
-    let record = session.service.record(&session.caller, &match_id(edition, number)).await?;
+    let record = session.service.record(&session.caller, &match_name(&tournament, number)).await?;
     let count = count.clamp(1, MAX_STEPS);
     let games = session.service.games().clone();
     let render = move || replay_cache::render_steps(&games, &record, from, count);
@@ -89,10 +91,10 @@ pub(super) async fn steps(
 /// The compressed record.
 pub(super) async fn record(
     session: Session,
-    Path((edition, number)): Path<(i32, i64)>,
+    Path((tournament, number)): Path<(String, i64)>,
 ) -> Result<Response, WebError> {
-    let record = session.service.record(&session.caller, &match_id(edition, number)).await?;
-    let file = format!("attachment; filename=\"match-{edition}-{number}.jsonl.zst\"");
+    let record = session.service.record(&session.caller, &match_name(&tournament, number)).await?;
+    let file = format!("attachment; filename=\"match-{tournament}-{number}.jsonl.zst\"");
     let headers = [
         (header::CONTENT_TYPE, "application/zstd".to_owned()),
         (header::CONTENT_DISPOSITION, file),
@@ -100,8 +102,8 @@ pub(super) async fn record(
     Ok((headers, record).into_response())
 }
 
-fn match_id(edition: i32, number: i64) -> String {
-    MatchId { edition: EditionId(edition), number: MatchNumber(number) }.to_string()
+fn match_name(tournament: &str, number: i64) -> String {
+    MatchName { tournament: tournament.to_owned(), number: MatchNumber(number) }.to_string()
 }
 
 /// Runs a replay on a blocking thread, once the caller gets a permit. This may take long.
@@ -120,16 +122,19 @@ pub(super) async fn run_replay<T: Send + 'static>(
     result.map_err(|difference| failed(difference.to_string()))
 }
 
-/// The state of a match and how it was played.
-fn details(status: &MatchStatus) -> Markup {
+/// The state of a match and how it was played. `edition` is the number of the edition that added
+/// it.
+fn details(status: &MatchStatus, edition: i32) -> Markup {
     html! {
         h2 { "About this match" }
         dl {
             dt { "State" } dd { (status.state) }
-            @if !status.params.is_empty() { dt { "Parameters" } dd { code { (status.params) } } }
-            @if !status.reused_from.is_empty() {
-                dt { "Result reused from" } dd { (layout::match_link(&status.reused_from)) }
+            dt { "Added by" } dd {
+                a href={ "/t/" (status.tournament) "/ranking?edition=" (edition) } {
+                    "edition " (edition)
+                }
             }
+            @if !status.params.is_empty() { dt { "Parameters" } dd { code { (status.params) } } }
             @if !status.transcript.is_empty() {
                 dt { "Duration" } dd { (status.wall_ms) " ms" }
                 dt { "Sandbox level" } dd { (status.level) }
@@ -181,12 +186,13 @@ fn seats(status: &MatchStatus) -> Markup {
 }
 
 /// The replay viewer at a step.
-fn replay(id: &str, rendered: &RenderedSteps, step: usize) -> Markup {
+fn replay(name: &str, rendered: &RenderedSteps, step: usize) -> Markup {
+    let path = layout::match_path(name);
     let info = &rendered.info;
     let last = info.total.saturating_sub(1);
     let shown = step.min(last);
     html! {
-        section #replay data-steps={ "/matches/" (id) "/steps" } data-total=(info.total) {
+        section #replay data-steps={ (path) "/steps" } data-total=(info.total) {
             h2 { "Replay" }
             nav.player aria-label="Steps" {
                 (jump(0, "|◀", "First step"))
@@ -220,7 +226,7 @@ fn replay(id: &str, rendered: &RenderedSteps, step: usize) -> Markup {
                     }
                 }
             }
-            p { a href={ "/matches/" (id) "/record" } { "Download the record" } " (JSON Lines, Zstandard)" }
+            p { a href={ (path) "/record" } { "Download the record" } " (JSON Lines, Zstandard)" }
         }
     }
 }

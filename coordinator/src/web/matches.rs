@@ -2,7 +2,7 @@
 //! planned matches and the certificate of its balance.
 
 use crate::service::ErrorKind;
-use arbiter_proto::ids::{EditionId, MatchId};
+use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{self, CertifyEditionRequest, ListMatchesRequest, MatchStatus};
 use arbiter_ranking::Entrant;
 use axum::extract::{Path, Query};
@@ -41,7 +41,7 @@ impl MatchesQuery {
         let Self { edition, bot, after } = self.clone();
         let tournament = tournament.to_owned();
         let limit = MATCHES_PER_PAGE + 1;
-        ListMatchesRequest { tournament, edition, bot, after, limit }
+        ListMatchesRequest { tournament, edition, bot, after, limit, positions: false }
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn list(
     }
     let has_next = played.len() > MATCHES_PER_PAGE as usize;
     played.truncate(MATCHES_PER_PAGE as usize);
-    let number = |status: &MatchStatus| Some(status.r#match.parse::<MatchId>().ok()?.number.0);
+    let number = |status: &MatchStatus| Some(status.r#match.parse::<MatchName>().ok()?.number.0);
     let last = played.last().and_then(number);
     let title = format!("{tournament}: matches");
     let heads = ["Match", "Seats and scores", "Parameters", "Duration (ms)"];
@@ -130,7 +130,7 @@ pub(super) async fn schedule(
             input #bot name="bot" value=(bot);
             button type="submit" { "Show" }
         }
-        (match_table(&tournament, edition.id, &roster, &planned))
+        (match_table(&tournament, &roster, &planned))
         nav.paging aria-label="Pages" {
             @if after.is_some() { a href=(query) { "First matches" } }
             @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next matches" } }
@@ -210,11 +210,11 @@ fn entrant_link(tournament: &str, roster: &Roster, entrant: Entrant) -> Markup {
     layout::bot_link(tournament, roster.get(entrant).map_or("?", |named| &named.name))
 }
 
-fn match_table(tournament: &str, edition: EditionId, roster: &Roster, planned: &[Match]) -> Markup {
+fn match_table(tournament: &str, roster: &Roster, planned: &[Match]) -> Markup {
     let row = |planned: &Match| {
-        let id = MatchId { edition, number: planned.number };
+        let name = MatchName { tournament: tournament.to_owned(), number: planned.number };
         html! {
-            td { (layout::match_link(&id.to_string())) }
+            td { (layout::match_link(&name.to_string())) }
             td {
                 ol.seats {
                     @for entrant in &planned.seats.0 { li { (entrant_link(tournament, roster, *entrant)) } }

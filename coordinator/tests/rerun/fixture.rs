@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::Arc;
 
 use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::entrants::Roster;
@@ -12,11 +13,12 @@ use arbiter_coordinator::db::{bots, matches, played_matches, standings, tourname
 use arbiter_coordinator::queue::{LeasePolicy, LeasedLot, Queue, ReportStatus, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
+use arbiter_coordinator::tournament::stored_plan;
 use arbiter_coordinator::tournament::{
-    AssignmentBuilder, IfRunning, OpenRequest, PlanMode, TournamentFile, lifecycle, open_edition,
+    AssignmentBuilder, IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
 };
 use arbiter_games::{Game, Games, Params, Seed};
-use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
+use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId, WorkerId};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
 use arbiter_ranking as ranking;
@@ -52,9 +54,16 @@ pub(crate) enum Leaves {
     Notes,
 }
 
+/// Whether a worker reports what it played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Honesty {
+    Honest,
+    Lying,
+}
+
 /// A tournament with a worker.
 pub(crate) struct Fixture {
-    pub(crate) database: Database,
+    pub(crate) database: Arc<Database>,
     pub(crate) queue: Queue,
     pub(crate) tournament: Tournament,
     pub(crate) now: OffsetDateTime,
@@ -79,7 +88,19 @@ pub(crate) fn tournament_file(game: impl Display, lines: &str) -> TournamentFile
 impl Fixture {
     /// A tournament with this many bots.
     pub(crate) async fn new(file: &TournamentFile, bots: u16, leaves: Leaves) -> Self {
-        let database = Database::new().await;
+        let mut fixture = Self::empty(Arc::new(Database::new().await), file, leaves).await;
+        for bot in 0..bots {
+            fixture.change(Change::Submit(bot, 1)).await;
+        }
+        fixture
+    }
+
+    /// A tournament without bots, in a database that may have other tournaments.
+    pub(crate) async fn empty(
+        database: Arc<Database>,
+        file: &TournamentFile,
+        leaves: Leaves,
+    ) -> Self {
         let queue = Queue::new(database.pool.clone(), Games::built_in(), UNLIMITED_RETRIES);
         let tournament =
             lifecycle::create(&mut database.pool.acquire().await.unwrap(), file, START)
@@ -89,12 +110,7 @@ impl Fixture {
         let assignments = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
         let now = START;
         let played = BTreeMap::new();
-        let mut fixture =
-            Self { database, queue, tournament, now, leaves, worker, assignments, played };
-        for bot in 0..bots {
-            fixture.change(Change::Submit(bot, 1)).await;
-        }
-        fixture
+        Self { database, queue, tournament, now, leaves, worker, assignments, played }
     }
 
     /// Applies a change one second after the previous one.
@@ -128,21 +144,6 @@ impl Fixture {
             .unwrap()
     }
 
-    /// The organiser starts the final edition with a new plan, and it is played to its end.
-    pub(crate) async fn final_run(&mut self) -> Edition {
-        let queue = &self.queue;
-        let id = self.tournament.id;
-        let result = open_edition::open(
-            queue,
-            OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(id, IfRunning::Replace) },
-            self.now,
-        )
-        .await;
-        let edition = result.unwrap();
-        self.finish(&edition).await;
-        edition
-    }
-
     /// Opens an edition after the change window if one is due.
     pub(crate) async fn open_if_due(&mut self) -> Option<Edition> {
         self.now += Duration::seconds(5);
@@ -164,15 +165,23 @@ impl Fixture {
 
     /// Leases at most this many lots of an edition.
     pub(crate) async fn lease(&self, edition: &Edition, limit: usize) -> Vec<LeasedLot> {
-        self.queue.lease_at(edition.id, limit, self.now).await.unwrap()
+        self.queue.lease_at(edition.tournament, limit, self.now).await.unwrap()
     }
 
     /// Plays leased lots and reports them. Returns the statuses of the reports.
     pub(crate) async fn play(&mut self, lots: &[LeasedLot]) -> Vec<ReportStatus> {
+        self.play_as(Honesty::Honest, lots).await
+    }
+
+    /// Like [`Fixture::play`], by a worker that may lie.
+    pub(crate) async fn play_as(
+        &mut self,
+        honesty: Honesty,
+        lots: &[LeasedLot],
+    ) -> Vec<ReportStatus> {
         let mut reports = Vec::new();
-        for lot in lots {
-            let edition = lot.lease.lot.edition;
-            let work = work(self.queue.pool(), *lot).await;
+        for work in work(self.queue.pool(), self.tournament.id, lots).await {
+            let edition = work.lot.edition.unwrap();
             let memory = self.assignments.state_budget();
             let lot: v1::Lot =
                 self.assignments.assign_lot(work, 60_000, &memory).await.unwrap().lot.into();
@@ -180,8 +189,8 @@ impl Fixture {
                 planned.seats.iter().map(|seat| seat.bot.clone()).collect::<Vec<_>>()
             };
             self.played.entry(edition).or_default().extend(lot.matches.iter().map(names));
-            reports
-                .push(report::read(self.worker, lot_report(&lot, self.leaves), self.now).unwrap());
+            let lot_report = lot_report(&lot, honesty, self.leaves);
+            reports.push(report::read(self.worker, lot_report, self.now).unwrap());
         }
         crate::support::report_all(&self.queue, &reports).await
     }
@@ -200,9 +209,8 @@ impl Fixture {
 
     /// Runs maintenance for an edition. Returns whether the edition is complete now.
     pub(crate) async fn maintain(&self, edition: &Edition) -> bool {
-        let row = editions::get(&self.database.pool, edition.id).await.unwrap().unwrap();
-        self.queue.check_reuse(edition.id, row.checks_reuse).await.unwrap();
-        while self.queue.count(edition.id).await.unwrap() > 0 {}
+        self.queue.check_stored(edition.tournament).await.unwrap();
+        while self.queue.count(edition.tournament).await.unwrap() > 0 {}
         let planned = arbiter_coordinator::tournament::episode_rounds::plan_next_round(
             &self.queue,
             edition.id,
@@ -218,9 +226,9 @@ impl Fixture {
             if self.maintain(edition).await {
                 let pool = &self.database.pool;
                 let id = edition.id;
-                let state = editions::get(pool, id).await.unwrap().unwrap().state;
-                assert_eq!(state, EditionState::Complete);
-                assert_eq!(self.queue.verify_standings(id).await.unwrap(), []);
+                let row = editions::get(pool, id).await.unwrap().unwrap();
+                assert_eq!(row.state, EditionState::Complete);
+                assert_eq!(self.queue.verify_standings(row.scope()).await.unwrap(), []);
                 return;
             }
         }
@@ -250,12 +258,18 @@ impl Fixture {
             .map(|place| {
                 let entrant = roster.get(place.contestant.entrant).unwrap();
                 let tally = &place.contestant.tally;
-                format!("{} {} {} {tally:?}", place.rank, entrant.name, entrant.version)
+                let bundle = entrant.digest[0];
+                format!("{} {} {bundle} {tally:?}", place.rank, entrant.name)
             })
             .collect();
+        let row = editions::get(pool, edition).await.unwrap().unwrap();
+        let games = Games::built_in();
+        let tournament = tournaments::get(pool, row.tournament).await.unwrap().unwrap();
+        let positions = stored_plan::positions(pool, &games, &tournament, &row).await.unwrap();
+        let mut matches = Vec::new();
         let mut after = MatchNumber(-1);
         loop {
-            let page = played_matches::page(pool, edition, after).await.unwrap();
+            let page = played_matches::page(pool, row.scope(), after).await.unwrap();
             let Some(last) = page.last() else { break };
             after = last.result.number;
             for row in &page {
@@ -265,12 +279,16 @@ impl Fixture {
                 let result = &row.result;
                 let MatchResult { number, scores, forfeits, bad_answers, .. } = result;
                 let transcript = blake3::Hash::from(result.transcript);
-                lines.push(format!(
-                    "{number} {names:?} {params:?} {scores:?} {forfeits:?} {bad_answers:?} \
+                let position = positions.of(*number).unwrap();
+                let line = format!(
+                    "{position} {names:?} {params:?} {scores:?} {forfeits:?} {bad_answers:?} \
                      {transcript}"
-                ));
+                );
+                matches.push((position, line));
             }
         }
+        matches.sort_unstable();
+        lines.extend(matches.into_iter().map(|(_, line)| line));
         lines.join("\n")
     }
 
@@ -291,17 +309,23 @@ impl Fixture {
     }
 }
 
-/// The work of a lease, as the dispatcher sends it.
-async fn work(pool: &sqlx::PgPool, lot: LeasedLot) -> Work {
-    let matches = matches::of_lots(pool, lot.lease.lot.edition, &[lot]).await.unwrap();
-    Work { lot, matches }
+/// The work of leases of a tournament, as the dispatcher sends it.
+async fn work(pool: &sqlx::PgPool, tournament: TournamentId, lots: &[LeasedLot]) -> Vec<Work> {
+    let all = matches::of_lots(pool, tournament, lots).await.unwrap();
+    let mut all = all.into_iter();
+    let mut work = |lot: &LeasedLot| {
+        let count = usize::try_from(lot.count).unwrap();
+        Work { lot: *lot, matches: all.by_ref().take(count).collect() }
+    };
+    lots.iter().map(&mut work).collect()
 }
 
 /// The report of a lot. The results depend on the assignment only.
-fn lot_report(lot: &v1::Lot, leaves: Leaves) -> v1::Report {
+fn lot_report(lot: &v1::Lot, honesty: Honesty, leaves: Leaves) -> v1::Report {
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
     let game = Games::built_in().find(&lot.game).unwrap();
-    let results = lot.matches.iter().map(|planned| match_result(&game, &settings, planned, leaves));
+    let result = |planned| match_result(&game, &settings, planned, honesty, leaves);
+    let results = lot.matches.iter().map(result);
     v1::Report {
         lease: lot.lease,
         results: results.collect(),
@@ -316,10 +340,15 @@ fn match_result(
     game: &Game,
     settings: &Settings,
     planned: &v1::Match,
+    honesty: Honesty,
     leaves: Leaves,
 ) -> v1::MatchResult {
     let seed = Seed(planned.seed.clone().try_into().unwrap());
-    let transcript = seed.derive(&format!("{:?} {}", planned.seats, planned.params));
+    let honest = seed.derive(&format!("{:?} {}", planned.seats, planned.params));
+    let transcript = match honesty {
+        Honesty::Honest => honest,
+        Honesty::Lying => honest.derive("a lie"),
+    };
     let mut dice = transcript.dice(0);
     let chips = chips(game, settings, planned);
     let seats = planned.seats.iter().enumerate().map(|(seat, bot)| {

@@ -145,6 +145,11 @@ impl Database {
         edition
     }
 
+    /// The tournament of an edition.
+    pub(crate) async fn tournament_of(&self, edition: EditionId) -> TournamentId {
+        editions::scope(&self.pool, edition).await.unwrap().tournament
+    }
+
     /// A running edition of five bots with this many matches, at most `per_lot` in each lot.
     pub(crate) async fn running_edition(&self, matches: i64, per_lot: i32) -> EditionId {
         let edition = self.edition(5).await;
@@ -195,7 +200,8 @@ pub(crate) fn duels(matches: i64) -> impl Iterator<Item = Match> {
             number: MatchNumber(number),
             seed_key: number / 2,
             board: None,
-            seats: Seats(vec![Entrant(first), Entrant(second)]),
+            // The versions of a new database have the ids from 1 on.
+            seats: Seats(vec![Entrant(first + 1), Entrant(second + 1)]),
             carried: None,
             state_from: None,
             params: None,
@@ -207,10 +213,9 @@ pub(crate) fn duels(matches: i64) -> impl Iterator<Item = Match> {
 pub(crate) fn lots(matches: i64, per_lot: i32) -> impl Iterator<Item = NewLot> {
     (0..).zip((0..matches).step_by(usize::try_from(per_lot).unwrap())).map(move |(lot, first)| {
         NewLot {
-            number: LotNumber(lot),
-            first_match: MatchNumber(first),
+            number: LotNumber(first),
             count: i32::try_from(i64::from(per_lot).min(matches - first)).unwrap(),
-            expected_ms: i32::try_from(lot).unwrap(),
+            expected_ms: lot,
             score_len: 2,
             blockers: 0,
             has_dependents: false,
@@ -262,7 +267,8 @@ pub(crate) fn result(number: MatchNumber) -> MatchResult {
 
 /// The report of a leased lot.
 pub(crate) fn report(lot: &LeasedLot, worker: WorkerId) -> Report {
-    let numbers = (lot.first_match.0..).take(usize::try_from(lot.count).unwrap()).map(MatchNumber);
+    let numbers =
+        (lot.first_match().0..).take(usize::try_from(lot.count).unwrap()).map(MatchNumber);
     Report {
         lease: lot.lease,
         worker,

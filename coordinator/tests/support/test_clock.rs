@@ -2,7 +2,7 @@
 //! from the real time.
 
 use arbiter_coordinator::queue::{Expired, FailedLease, Failure, LeasedLot, Queue};
-use arbiter_proto::ids::{EditionId, Lease, WorkerId};
+use arbiter_proto::ids::{Lease, TournamentId, WorkerId};
 use sqlx::{Error, PgPool};
 use time::{Duration, OffsetDateTime};
 
@@ -29,13 +29,13 @@ pub(crate) async fn set_offset(pool: &PgPool, offset: Duration) {
 pub(crate) trait AtTime {
     async fn lease_at(
         &self,
-        edition: EditionId,
+        tournament: TournamentId,
         limit: usize,
         at: OffsetDateTime,
     ) -> Result<Vec<LeasedLot>, Error>;
     async fn lease_to_at(
         &self,
-        edition: EditionId,
+        tournament: TournamentId,
         holders: &[Option<WorkerId>],
         at: OffsetDateTime,
     ) -> Result<Vec<LeasedLot>, Error>;
@@ -56,22 +56,22 @@ pub(crate) trait AtTime {
 impl AtTime for Queue {
     async fn lease_at(
         &self,
-        edition: EditionId,
+        tournament: TournamentId,
         limit: usize,
         at: OffsetDateTime,
     ) -> Result<Vec<LeasedLot>, Error> {
         set_time(self.pool(), at).await;
-        self.lease(edition, limit).await
+        self.lease(tournament, limit).await
     }
 
     async fn lease_to_at(
         &self,
-        edition: EditionId,
+        tournament: TournamentId,
         holders: &[Option<WorkerId>],
         at: OffsetDateTime,
     ) -> Result<Vec<LeasedLot>, Error> {
         set_time(self.pool(), at).await;
-        self.lease_to(edition, holders).await
+        self.lease_to(tournament, holders).await
     }
 
     async fn renew_at(

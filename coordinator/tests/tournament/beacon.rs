@@ -18,10 +18,10 @@ use arbiter_proto::ids::EditionId;
 use time::{Duration, OffsetDateTime};
 
 use crate::fixture::{
-    cancel_tournament, close_tournament, create_tournament, open_edition, planned_matches,
-    start_tournament, tournament_file,
+    cancel_tournament, close_tournament, create_tournament, listed_matches, listed_results,
+    open_edition, planned_matches, shared_matches, start_tournament, tournament_file,
 };
-use crate::play::{RandomWorkers, all_results};
+use crate::play::RandomWorkers;
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
@@ -60,13 +60,6 @@ async fn play_edition(database: &Database, edition: &Edition) {
     assert_eq!(row.state, EditionState::Complete);
 }
 
-/// The number of reused results of an edition.
-async fn reused_results(database: &Database, edition: EditionId) -> i64 {
-    let statement =
-        "SELECT count(*) FROM results WHERE edition = $1 AND source_edition IS NOT NULL";
-    sqlx::query_scalar(statement).bind(edition.0).fetch_one(&database.pool).await.unwrap()
-}
-
 /// Checks that the stored matches of an edition can be derived from its published source.
 async fn check_derivation(database: &Database, tournament: &Tournament, edition: &Edition) {
     let file = TournamentFile::from_json(&Games::built_in(), &tournament.settings).unwrap();
@@ -78,7 +71,7 @@ async fn check_derivation(database: &Database, tournament: &Tournament, edition:
     assert_eq!(serde_json::from_str::<EditionSource>(&text).unwrap(), source);
     let message = arbiter_proto::v1::EditionSource::from(source);
     let published = EditionSource::try_from(message).unwrap();
-    let results = all_results(database, edition.id).await;
+    let results = listed_results(database, tournament, edition.id).await;
     let mut derived = Vec::new();
     let visit = |planned: arbiter_coordinator::db::matches::Match| {
         let index = results.binary_search_by_key(&planned.number, |result| result.number);
@@ -86,7 +79,7 @@ async fn check_derivation(database: &Database, tournament: &Tournament, edition:
         Ok(index.ok().map(|index| results[index].clone()))
     };
     published.derive(&file, visit).unwrap();
-    assert_eq!(derived, planned_matches(database, edition.id).await);
+    assert_eq!(derived, listed_matches(database, tournament, edition.id).await);
 }
 
 #[tokio::test]
@@ -106,9 +99,9 @@ async fn the_final_edition_is_played_again_with_the_keyed_seed() {
         let second = play_next_edition(&database, &tournament).await;
         let second = editions::get(&database.pool, second.id).await.unwrap().unwrap();
         assert_eq!(
-            reused_results(&database, second.id).await,
+            shared_matches(&database, second.id).await,
             second.matches,
-            "{game}: all results are reused before the value is set"
+            "{game}: all matches are shared before the value is set"
         );
 
         let (after, opened) =
@@ -116,15 +109,15 @@ async fn the_final_edition_is_played_again_with_the_keyed_seed() {
         let third = opened.unwrap();
         assert_eq!((third.number, third.state), (3, EditionState::Running));
         assert_eq!(
-            reused_results(&database, third.id).await,
+            shared_matches(&database, third.id).await,
             0,
-            "{game}: no result is reused after the value is set"
+            "{game}: no match is shared after the value is set"
         );
         play_edition(&database, &third).await;
         assert_eq!(
-            reused_results(&database, third.id).await,
+            shared_matches(&database, third.id).await,
             0,
-            "{game}: no result is reused during play"
+            "{game}: no match is shared during play"
         );
 
         let committed = Seed::of_text("stage");
@@ -143,9 +136,9 @@ async fn the_final_edition_is_played_again_with_the_keyed_seed() {
         let fourth = play_next_edition(&database, &tournament).await;
         let fourth = editions::get(&database.pool, fourth.id).await.unwrap().unwrap();
         assert_eq!(
-            reused_results(&database, fourth.id).await,
+            shared_matches(&database, fourth.id).await,
             fourth.matches,
-            "{game}: results with the keyed seed are reused"
+            "{game}: matches with the keyed seed are shared"
         );
         for edition in editions::of_tournament(&database.pool, tournament.id).await.unwrap() {
             check_derivation(&database, &after, &edition).await;
@@ -165,20 +158,19 @@ async fn a_beacon_value_replaces_the_running_edition() {
     let queue = database.queue();
     let (tournament, first) =
         start_tournament(&database, &with_beacon(tricks::game(), ""), 5).await;
-    let leased_before = queue.lease_at(first.id, 2, START).await.unwrap();
+    let leased_before = queue.lease_at(tournament.id, 2, START).await.unwrap();
     assert_eq!(leased_before.len(), 2);
     let (_, opened) = beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
     let second = opened.unwrap();
     let first = editions::get(&database.pool, first.id).await.unwrap().unwrap();
     assert_eq!(first.state, EditionState::Cancelled);
-    assert_eq!(database.number("SELECT count(*) FROM pending_reuse").await, 0);
-    let leased_lots = "SELECT count(*) FROM lots WHERE edition = 1 AND state = 'leased'";
+    let leased_lots = "SELECT count(*) FROM lots WHERE state = 'leased'";
     assert_eq!(
         database.number(leased_lots).await,
         0,
         "leased lots of the first edition are cancelled"
     );
-    let leased = queue.lease_at(second.id, 64, CLOSED).await.unwrap();
+    let leased = queue.lease_at(tournament.id, 64, CLOSED).await.unwrap();
     let count: i32 = leased.iter().map(|lot| lot.count).sum();
     assert_eq!(i64::from(count), second.matches, "all matches of the second edition can be leased");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use arbiter_coordinator::db::editions;
+use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::matches::Match;
 use arbiter_coordinator::db::results::SeatedResult;
 use arbiter_coordinator::queue::{Queue, ReportStatus};
@@ -10,8 +10,10 @@ use arbiter_coordinator::tournament::episode_rounds::plan_next_round;
 use arbiter_games::{Score, SeatResult, blackjack};
 use arbiter_proto::ids::{EditionId, WorkerId};
 
-use crate::fixture::{planned_matches, start_tournament, tournament_file};
-use crate::play::{RandomWorkers, all_results};
+use crate::fixture::{
+    listed_matches, listed_results, planned_matches, start_tournament, tournament_file,
+};
+use crate::play::RandomWorkers;
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, poll_at_most, report};
 
@@ -45,8 +47,8 @@ async fn rounds_follow_from_the_rules_and_the_results() {
     let (tournament, edition) = start_tournament(&database, &file, 11).await;
     assert_eq!((edition.matches, edition.open_ended), (4 * 3, true));
     RandomWorkers::new(&database, edition.id, "episodes").await.play().await;
-    let planned = planned_matches(&database, edition.id).await;
-    let results = all_results(&database, edition.id).await;
+    let planned = listed_matches(&database, &tournament, edition.id).await;
+    let results = listed_results(&database, &tournament, edition.id).await;
     let seeds = (1..=4).map(|number| tournament.seed.derive(&format!("episode {number}")));
     let mut episodes: Vec<_> = seeds.map(|seed| file.params.episode(11, seed).unwrap()).collect();
     let mut first = 0;
@@ -80,15 +82,17 @@ async fn rounds_follow_from_the_rules_and_the_results() {
     }));
     let expected_scores =
         (0..11).map(|bot| episodes.iter().map(|episode| episode.bots()[bot].score).sum::<i64>());
-    let statement = "SELECT score[1]::bigint FROM standings ORDER BY entrant";
+    let statement = "
+        SELECT score[1]::bigint FROM standings JOIN entrants USING (edition, entrant)
+        ORDER BY place";
     let scores: Vec<i64> = sqlx::query_scalar(statement).fetch_all(&database.pool).await.unwrap();
     assert_eq!(scores, expected_scores.collect::<Vec<_>>());
 }
 
 /// Leases and reports all lots. Each bot ends its match with this many chips.
-async fn play_round(queue: &Queue, edition: EditionId, worker: WorkerId, chips: i64) {
+async fn play_round(queue: &Queue, edition: &Edition, worker: WorkerId, chips: i64) {
     loop {
-        let lots = queue.lease_at(edition, 64, START).await.unwrap();
+        let lots = queue.lease_at(edition.tournament, 64, START).await.unwrap();
         if lots.is_empty() {
             break;
         }
@@ -110,7 +114,7 @@ async fn play_round(queue: &Queue, edition: EditionId, worker: WorkerId, chips: 
                 .all(|status| *status == ReportStatus::Accepted)
         );
     }
-    while queue.count(edition).await.unwrap() > 0 {}
+    while queue.count(edition.tournament).await.unwrap() > 0 {}
 }
 
 /// The number of planned matches, and whether the plan is open-ended.
@@ -129,11 +133,11 @@ async fn a_round_waits_for_all_matches_of_the_round_before() {
         start_tournament(&database, &tournament_file(blackjack::game(), lines), 5).await;
     assert!(!plan_next_round(&queue, edition.id).await.unwrap());
     // A worker still plays one match.
-    let leased = queue.lease_at(edition.id, 1, START).await.unwrap();
-    play_round(&queue, edition.id, worker, 100).await;
+    let leased = queue.lease_at(edition.tournament, 1, START).await.unwrap();
+    play_round(&queue, &edition, worker, 100).await;
     assert!(!plan_next_round(&queue, edition.id).await.unwrap());
     queue.return_leases(None, &[leased[0].lease]).await.unwrap();
-    play_round(&queue, edition.id, worker, 100).await;
+    play_round(&queue, &edition, worker, 100).await;
     assert!(plan_next_round(&queue, edition.id).await.unwrap());
     assert_eq!(plan_size(&database, edition.id).await, (8, true));
     assert!(!plan_next_round(&queue, edition.id).await.unwrap());
@@ -148,7 +152,7 @@ async fn concurrent_planners_plan_a_round_once() {
     let (_, edition) =
         start_tournament(&database, &tournament_file(blackjack::game(), ""), 9).await;
     for round in 2..=5 {
-        play_round(&queue, edition.id, worker, 300).await;
+        play_round(&queue, &edition, worker, 300).await;
         let [a, b, c, d] = [(); 4].map(|()| plan_next_round(&queue, edition.id));
         let (a, b, c, d) = tokio::join!(a, b, c, d);
         let planners =
@@ -156,7 +160,7 @@ async fn concurrent_planners_plan_a_round_once() {
         assert_eq!(planners, 1);
         assert_eq!(plan_size(&database, edition.id).await, (75 * round, round < 5));
     }
-    play_round(&queue, edition.id, worker, 300).await;
+    play_round(&queue, &edition, worker, 300).await;
     assert!(queue.complete(edition.id, START).await.unwrap());
 }
 
@@ -169,7 +173,7 @@ async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
     let lines = "[schedule]\nepisodes = 3";
     let (_, edition) =
         start_tournament(&database, &tournament_file(blackjack::game(), lines), 6).await;
-    play_round(&queue, edition.id, worker, 300).await;
+    play_round(&queue, &edition, worker, 300).await;
     let mut max_polls = 0;
     loop {
         let result = poll_at_most(max_polls, plan_next_round(&queue, edition.id)).await;
@@ -198,7 +202,7 @@ async fn an_edition_ends_when_no_bot_has_chips() {
     let worker = database.worker("w").await;
     let (_, edition) =
         start_tournament(&database, &tournament_file(blackjack::game(), ""), 6).await;
-    play_round(&queue, edition.id, worker, 0).await;
+    play_round(&queue, &edition, worker, 0).await;
     assert!(!queue.complete(edition.id, START).await.unwrap());
     assert!(plan_next_round(&queue, edition.id).await.unwrap());
     assert_eq!(plan_size(&database, edition.id).await, (50, false));
@@ -217,8 +221,8 @@ async fn a_lot_has_tables_of_one_size() {
     let planned = planned_matches(&database, edition.id).await;
     assert!(planned[..100].iter().all(|planned| planned.seats.0.len() == 4));
     assert!(planned[100..].iter().all(|planned| planned.seats.0.len() == 3));
-    let mixed_lots = "SELECT count(*) FROM lots WHERE (first_match < 100) <> (score_len = 4)
-        OR (first_match < 100 AND first_match + count > 100)";
+    let mixed_lots = "SELECT count(*) FROM lots WHERE (number < 100) <> (score_len = 4)
+        OR (number < 100 AND number + count > 100)";
     assert_eq!(database.number(mixed_lots).await, 0);
     assert!(database.number("SELECT max(count)::bigint FROM lots").await > 1);
 }

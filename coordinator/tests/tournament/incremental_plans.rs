@@ -15,7 +15,7 @@ use arbiter_proto::ids::{BotId, TokenId};
 use arbiter_schedule::{Certificate, Plan};
 use time::Duration;
 
-use crate::fixture::{create_tournament, planned_matches, start_tournament, tournament_file};
+use crate::fixture::{create_tournament, listed_matches, start_tournament, tournament_file};
 use crate::play::RandomWorkers;
 use crate::support::{Database, START};
 
@@ -34,7 +34,7 @@ async fn next_edition(database: &Database, tournament: &Tournament, mode: PlanMo
 /// The tables of an edition as ids of bots. Checks the guarantees of the plan.
 async fn tables(database: &Database, tournament: &Tournament, edition: &Edition) -> Vec<[i32; 4]> {
     let entrants = editions::entrants(&database.pool, edition.id).await.unwrap();
-    let planned = planned_matches(database, edition.id).await;
+    let planned = listed_matches(database, tournament, edition.id).await;
     let seats = planned.iter().map(|planned| -> Vec<u16> {
         planned.seats.0.iter().map(|seat| seat.0.try_into().unwrap()).collect()
     });
@@ -46,7 +46,7 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
     let owners = guarantees.field.owners();
     let certificate = Certificate::count(bots, guarantees.seats, owners, seats).unwrap();
     certificate.prove(&guarantees.claim.unwrap()).unwrap();
-    let bot = |entrant: i32| entrants[usize::try_from(entrant).unwrap()].bot.0;
+    let bot = |place: i32| entrants[usize::try_from(place).unwrap()].bot.0;
     let tables = planned.iter().map(|planned| {
         let seats: Vec<_> = planned.seats.0.iter().map(|seat| bot(seat.0)).collect();
         seats.try_into().unwrap()

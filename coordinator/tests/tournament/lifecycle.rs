@@ -1,6 +1,8 @@
 //! Creation, start, cancellation and closing of tournaments, and the errors of each.
 
-use arbiter_coordinator::db::editions::{self, EditionState};
+use std::collections::BTreeSet;
+
+use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments::TournamentState;
 use arbiter_coordinator::db::{bots, versions};
@@ -9,8 +11,8 @@ use arbiter_games::{Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::TournamentId;
 
 use crate::fixture::{
-    cancel_tournament, close_tournament, create_tournament, open_edition, start_tournament,
-    tournament_file,
+    cancel_tournament, close_tournament, create_tournament, open_edition, planned_matches,
+    start_tournament, tournament_file,
 };
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, poll_at_most};
@@ -113,7 +115,7 @@ async fn one_edition_runs_unless_it_is_replaced() {
     bots::withdraw(pool, bots_in_order[0].id, START).await.unwrap();
     let new_bot = bots::create(pool, tournament.id, None, "new", START).await.unwrap();
     let newest = versions::submit(pool, new_bot, &[2; 32], START).await.unwrap();
-    queue.lease_at(first.id, 1, START).await.unwrap();
+    queue.lease_at(tournament.id, 1, START).await.unwrap();
     let second =
         open_edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Replace), START)
             .await
@@ -125,8 +127,25 @@ async fn one_edition_runs_unless_it_is_replaced() {
     assert_eq!(entrants[0].bot, bots_in_order[1].id);
     let first = editions::get(pool, first.id).await.unwrap().unwrap();
     assert_eq!(first.state, EditionState::Cancelled);
-    let census = lots::census(pool, first.id).await.unwrap();
-    assert!(census.iter().all(|count| count.state == LotState::Cancelled), "{census:?}");
+    // The queue has the matches of the second edition only.
+    let numbers = async |edition: &Edition| -> BTreeSet<i64> {
+        let planned = planned_matches(&database, edition.id).await;
+        planned.into_iter().map(|planned| planned.number.0).collect()
+    };
+    let needed = numbers(&second).await;
+    let gone: BTreeSet<_> = numbers(&first).await.difference(&needed).copied().collect();
+    assert!((7..10).contains(&gone.len()), "seven pairs do not meet again: {gone:?}");
+    let in_queue = async |is_cancelled: bool| -> BTreeSet<i64> {
+        let statement = "
+            SELECT generate_series(number, number + count - 1) FROM lots
+            WHERE (state = 'cancelled') = $1";
+        let query = sqlx::query_scalar(statement).bind(is_cancelled);
+        query.fetch_all(pool).await.unwrap().into_iter().collect()
+    };
+    assert_eq!((in_queue(false).await, in_queue(true).await), (needed, gone));
+    let census = lots::census(pool, tournament.id).await.unwrap();
+    let open = census.iter().filter(|count| count.state != LotState::Cancelled);
+    assert_eq!(open.map(|count| count.matches).sum::<i64>(), second.matches, "{census:?}");
 }
 
 #[tokio::test]
@@ -162,7 +181,7 @@ async fn cancelling_a_tournament_cancels_its_edition() {
         start_tournament(&database, &tournament_file(bitwa::game(), ""), 4).await;
     let cancelled = cancel_tournament(&queue, tournament.id, START).await.unwrap();
     assert_eq!((cancelled.state, cancelled.ended_at), (TournamentState::Cancelled, Some(START)));
-    assert_eq!(queue.lease_at(edition.id, 1, START).await.unwrap(), []);
+    assert_eq!(queue.lease_at(edition.tournament, 1, START).await.unwrap(), []);
     let expected = "tournament bitwa-cup was cancelled; create another one";
     let error = cancel_tournament(&queue, tournament.id, START).await.unwrap_err().to_string();
     assert_eq!(error, expected);

@@ -1,5 +1,6 @@
 //! The assignment of lots to workers.
 
+use arbiter_coordinator::db::editions::Edition;
 use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::queue::{Dispatcher, LeasedLot, Queue};
 use arbiter_coordinator::tournament::lot_assignment::deal_seed;
@@ -25,11 +26,11 @@ async fn next_lot(queue: &Queue, assignments: &AssignmentBuilder) -> v1::Lot {
 }
 
 /// Starts a tournament in a new database.
-async fn start(file: &TournamentFile, bots: i32) -> (Database, EditionId, AssignmentBuilder) {
+async fn start(file: &TournamentFile, bots: i32) -> (Database, Edition, AssignmentBuilder) {
     let database = Database::new().await;
     let (_, edition) = start_tournament(&database, file, bots).await;
     let assignments = AssignmentBuilder::new(database.pool.clone(), Games::built_in());
-    (database, edition.id, assignments)
+    (database, edition, assignments)
 }
 
 #[tokio::test]
@@ -38,18 +39,19 @@ async fn a_lot_contains_everything_needed_to_play_it() {
     let (database, edition, assignments) = start(&file, 20).await;
     let lot = next_lot(&database.queue(), &assignments).await;
     let lease = lot.lease.unwrap();
-    assert_eq!((lease.edition, lease.attempt), (edition.0, 1));
+    assert_eq!((lease.tournament, lease.attempt), (edition.tournament.0, 1));
     assert_eq!((lot.game.as_str(), lot.lease_ms, lot.expected_ms), ("tricks", 60_000, 2000));
     let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
     assert_eq!(settings, file.settings());
-    let planned = planned_matches(&database, edition).await;
+    let planned = planned_matches(&database, edition.id).await;
     assert_eq!(lot.matches.len(), 2);
     for assigned in lot.matches {
         let planned_match = &planned[usize::try_from(assigned.number).unwrap()];
         assert_eq!(assigned.seed, deal_seed(file.seed.unwrap(), planned_match.seed_key).0);
         assert_eq!(assigned.params, "");
         let seats = planned_match.seats.0.iter().map(|entrant| v1::Seat {
-            bot: format!("bot-{entrant}"),
+            // The first version has the number 1, and its bot the name bot-0.
+            bot: format!("bot-{}", entrant.0 - 1),
             digest: vec![1; 32],
             files: Vec::new(),
             program: Vec::new(),
@@ -65,7 +67,7 @@ async fn each_match_of_bitwa_has_its_board() {
         format!("[params]\nrounds = 7\n[schedule]\nboards = [\"maraton\", \"{custom_board}\"]");
     let file = tournament_file(bitwa::game(), &lines);
     let (database, edition, assignments) = start(&file, 3).await;
-    let planned = planned_matches(&database, edition).await;
+    let planned = planned_matches(&database, edition.id).await;
     for _ in 0..6 {
         let lot = next_lot(&database.queue(), &assignments).await;
         let settings: Settings = serde_json::from_str(&lot.settings).unwrap();
@@ -88,11 +90,11 @@ async fn seats_begin_with_the_files_of_their_bots() {
     let first = next_lot(&queue, &assignments).await;
     assert_eq!(first.matches[0].seats.len(), 2);
     assert!(first.matches[0].seats.iter().all(|seat| seat.files.is_empty()));
-    assert_eq!(queue.lease_at(edition, 1, START).await.unwrap(), []);
+    assert_eq!(queue.lease_at(edition.tournament, 1, START).await.unwrap(), []);
     let lease = first.lease.unwrap().try_into().unwrap();
     let leased = LeasedLot {
         lease,
-        first_match: MatchNumber(0),
+        edition: Some(edition.id),
         count: 1,
         score_len: 2,
         expected_ms: 1,
@@ -116,9 +118,7 @@ async fn seats_begin_with_the_files_of_their_bots() {
 #[tokio::test]
 async fn an_edition_plays_the_versions_it_was_opened_with() {
     let (database, edition, assignments) = start(&tournament_file(wojna::game(), ""), 5).await;
-    let tournament = sqlx::query_scalar("SELECT tournament FROM editions WHERE id = $1");
-    let tournament: i32 = tournament.bind(edition.0).fetch_one(&database.pool).await.unwrap();
-    let bots = bots::list(&database.pool, tournament.into()).await.unwrap();
+    let bots = bots::list(&database.pool, edition.tournament).await.unwrap();
     versions::store_bundle(&database.pool, &[2; 32], b"better").await.unwrap();
     for bot in bots {
         versions::submit(&database.pool, bot.id, &[2; 32], START).await.unwrap();
@@ -147,7 +147,8 @@ async fn inconsistent_lots_are_not_assigned() {
     work.matches[0].board = Some(3);
     let error = assignments.assign_lot(work.clone(), 1, &memory).await.unwrap_err().to_string();
     assert!(error.ends_with("there is no board 3"), "{error}");
-    work.lot.lease.lot.edition = EditionId(edition.0 + 1);
+    let other = EditionId(edition.id.0 + 1);
+    work.lot.edition = Some(other);
     let error = other_assignments.assign_lot(work, 1, &memory).await.unwrap_err().to_string();
-    assert!(error.starts_with(&format!("cannot read edition {}", edition.0 + 1)), "{error}");
+    assert!(error.starts_with(&format!("cannot read edition {other}")), "{error}");
 }

@@ -7,21 +7,21 @@ use std::fmt::Write as _;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::editions::{self, EditionState};
 use arbiter_coordinator::db::lots::RetryPolicy;
-use arbiter_coordinator::db::results::{self, SeatedResult};
+use arbiter_coordinator::db::results::SeatedResult;
 use arbiter_coordinator::db::{bot_state, matches};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{LeasePolicy, LeasedLot, Queue, ReportStatus, Work};
 use arbiter_coordinator::rpc::codec::report;
 use arbiter_coordinator::tournament::{AssignmentBuilder, TournamentFile};
 use arbiter_games::{Dice, Game, Games, Params, Seed, bitwa, blackjack, gomoku, tricks, wojna};
-use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
+use arbiter_proto::ids::{EditionId, TournamentId, WorkerId};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
 use arbiter_ranking::Entrant;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
-use crate::fixture::{planned_matches, start_tournament, tournament_file};
+use crate::fixture::{all_results, planned_matches, start_tournament, tournament_file};
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START};
 
@@ -38,7 +38,7 @@ const UNLIMITED_RETRIES: LeasePolicy = LeasePolicy {
 /// Workers that act at random.
 pub(crate) struct RandomWorkers {
     pub(crate) queue: Queue,
-    edition: EditionId,
+    tournament: TournamentId,
     worker: WorkerId,
     assignments: AssignmentBuilder,
     dice: Dice,
@@ -53,7 +53,7 @@ impl RandomWorkers {
     pub(crate) async fn new(database: &Database, edition: EditionId, seed: &str) -> Self {
         Self {
             queue: Queue::new(database.pool.clone(), Games::built_in(), UNLIMITED_RETRIES),
-            edition,
+            tournament: database.tournament_of(edition).await,
             worker: database.worker("w").await,
             assignments: AssignmentBuilder::new(database.pool.clone(), Games::built_in()),
             dice: Seed::of_text(seed).dice(0),
@@ -85,7 +85,7 @@ impl RandomWorkers {
 
     /// Leases lots. Most are played, some are lost, and some are returned.
     async fn lease_lots(&mut self) {
-        let lots = self.queue.lease_at(self.edition, 64, self.now).await.unwrap();
+        let lots = self.queue.lease_at(self.tournament, 64, self.now).await.unwrap();
         let mut returned = Vec::new();
         for work in self.work(&lots).await {
             match self.dice.below(8) {
@@ -99,7 +99,7 @@ impl RandomWorkers {
 
     /// The work of leases, as the dispatcher sends it.
     async fn work(&self, lots: &[LeasedLot]) -> Vec<Work> {
-        let planned = matches::of_lots(self.queue.pool(), self.edition, lots).await.unwrap();
+        let planned = matches::of_lots(self.queue.pool(), self.tournament, lots).await.unwrap();
         let mut planned = planned.into_iter();
         let mut take =
             |lot: &LeasedLot| planned.by_ref().take(lot.count.try_into().unwrap()).collect();
@@ -204,11 +204,6 @@ pub(crate) fn params(game: &Game, settings: &Settings, planned: &v1::Match) -> P
     Params::read(game, Value::Object(params)).unwrap()
 }
 
-/// All results of an edition.
-pub(crate) async fn all_results(database: &Database, edition: EditionId) -> Vec<SeatedResult> {
-    results::page(&database.pool, edition, MatchNumber(-1), false).await.unwrap()
-}
-
 /// Plays an edition in a new database to its end. Returns its results.
 async fn play_edition(
     file: &TournamentFile,
@@ -220,7 +215,7 @@ async fn play_edition(
     RandomWorkers::new(&database, edition.id, seed).await.play().await;
     let row = editions::get(&database.pool, edition.id).await.unwrap().unwrap();
     assert_eq!(row.state, EditionState::Complete);
-    assert_eq!(database.queue().verify_standings(edition.id).await.unwrap(), []);
+    assert_eq!(database.queue().verify_standings(row.scope()).await.unwrap(), []);
     let results = all_results(&database, edition.id).await;
     assert_eq!(row.matches, i64::try_from(results.len()).unwrap());
     (database, edition.id, results)
@@ -248,13 +243,14 @@ async fn unreliable_workers_do_not_change_the_leaderboard() {
 async fn files_pass_from_match_to_match() {
     let (database, edition, _) =
         play_edition(&tournament_file(gomoku::game(), ""), 6, "files").await;
+    let tournament = database.tournament_of(edition).await;
     let mut history: HashMap<Entrant, String> = HashMap::new();
     for planned in planned_matches(&database, edition).await {
         for (seat, bot) in (1..).zip(&planned.seats.0) {
             let history = history.entry(*bot).or_default();
             write!(history, "{};", planned.number).unwrap();
-            let files =
-                bot_state::find(&database.pool, edition, planned.number, seat).await.unwrap();
+            let number = planned.number;
+            let files = bot_state::find(&database.pool, tournament, number, seat).await.unwrap();
             assert_eq!(files.unwrap(), history.as_bytes());
         }
     }
@@ -269,15 +265,15 @@ async fn equal_files_are_stored_once() {
     let (_, edition) = start_tournament(&database, &tournament_file(gomoku::game(), ""), 4).await;
     let queue = database.queue();
     let worker = database.worker("w").await;
-    let lots = queue.lease_at(edition.id, 4, START).await.unwrap();
+    let lots = queue.lease_at(edition.tournament, 4, START).await.unwrap();
     assert!(lots.len() >= 2);
     let reports: Vec<_> = lots
         .iter()
         .map(|lot| {
             let mut report = crate::support::report(lot, worker);
             report.files = vec![
-                (lot.first_match, 1, b"same".to_vec()),
-                (lot.first_match, 2, b"same".to_vec()),
+                (lot.first_match(), 1, b"same".to_vec()),
+                (lot.first_match(), 2, b"same".to_vec()),
             ];
             report
         })

@@ -114,7 +114,7 @@ fn estimate_lines(estimate: &EditionEstimate) -> Vec<String> {
     };
     vec![
         format!("{} of {bots} bots{plan}", matches(*all)),
-        format!("{to_play} to play, the others are reused"),
+        format!("{to_play} to play, the others have been played"),
         format!("{:.1} slot hours, {match_ms:.0} ms per match {origin}", hours(estimate)),
         finish,
         format!("{:.1} MB of additional database space", megabytes(estimate.bytes)),

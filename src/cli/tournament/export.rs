@@ -1,12 +1,18 @@
 //! `arbiter tournament export T`: writes an edition to files. Apart from the records, which contain
 //! times, two runs of the same tournament give the same bytes.
+//!
+//! An edition shares matches with earlier editions, so the numbers of its matches depend on these.
+//! An export counts matches by their positions in the schedule of its edition instead: two editions
+//! with the same bots and results have the same export, whatever was played before.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use arbiter_coordinator::tournament::plan_derivation::EditionSource;
-use arbiter_proto::ids::MatchId;
+use arbiter_proto::convert::required;
+use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::v1::{
     GetEditionSourceRequest, GetRankingRequest, GetRankingResponse, GetTournamentRequest,
     LeaderboardRef, ListMatchesRequest, MatchStatus, Tournament,
@@ -29,10 +35,11 @@ use crate::play::progress;
 /// Export an edition to files: settings, leaderboard, matches, records.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Writes tournament.json, ranking.json, matches.jsonl (one line per match, in \
-    order) and, with --records, records/NNNNNN.jsonl. The first three contain no times, so two \
-    runs of the same tournament give the same bytes. After the tournament is closed they contain \
-    its seed and the inputs of its plan, and `arbiter verify DIR` derives all matches again.
+    after_help = "Writes tournament.json, ranking.json, matches.jsonl (one line per match) and, \
+    with --records, records/NNNNNN.jsonl. Matches are counted from 0 in the order of the edition's \
+    schedule. The first three files contain no times, so two runs of the same tournament give the \
+    same bytes. After the tournament is closed they contain its seed and the inputs of its plan, \
+    and `arbiter verify DIR` derives all matches again.
 
 Examples:
   arbiter tournament export finals
@@ -111,43 +118,108 @@ impl Export {
             &tournament_json(&tournament, (number, edition_state), source),
         )?;
         write_json(&directory.join("ranking.json"), &ranking_json(&ranking))?;
-        let names = self.write_matches(server, number, directory).await?;
+        let exported = self.write_matches(server, number, directory).await?;
         if self.records {
-            write_records(server, &names, &directory.join("records")).await?;
+            self.write_records(server, &exported, &directory.join("records")).await?;
         }
         let name = &self.tournament;
-        let count = names.len();
+        let count = exported.len();
         Ok(format!("exported edition {number} of {name} with {count} matches"))
     }
 
-    /// Writes one line per match of an edition and returns the match ids.
+    /// Writes one line per match of an edition and returns the matches, in the order of their
+    /// positions.
     async fn write_matches(
         &self,
         server: &Server,
         edition: i32,
         directory: &Path,
-    ) -> Result<Vec<MatchId>, Failure> {
+    ) -> Result<Vec<ExportedMatch>, Failure> {
         let path = directory.join("matches.jsonl");
         let failed = |error: io::Error| write_error(&path, &error);
-        let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
         let request = ListMatchesRequest {
             tournament: self.tournament.clone(),
             edition: Some(edition),
+            positions: true,
             ..Default::default()
         };
         let mut matches = server.tournaments().list_matches(request).await?.into_inner();
-        let mut names = Vec::new();
+        // The coordinator sends the matches in the order of their numbers. They are sorted in a
+        // file, because there may be millions.
+        let mut writer = BufWriter::new(tempfile::tempfile_in(directory).map_err(failed)?);
+        let mut exported = Vec::new();
+        let mut start = 0;
         let bar = progress::bar(0, "matches");
         while let Some(played) = matches.message().await? {
-            let id: MatchId = played.r#match.parse().map_err(malformed_response)?;
-            writeln!(file, "{}", match_json(id, &played)).map_err(failed)?;
-            names.push(id);
+            let name: MatchName = played.r#match.parse().map_err(malformed_response)?;
+            let number = name.number;
+            let position = required("position", played.position).map_err(malformed_response)?;
+            let line = format!("{}\n", match_json(position, &played));
+            writer.write_all(line.as_bytes()).map_err(failed)?;
+            exported.push(ExportedMatch { position, number, start, length: line.len() });
+            start += line.len() as u64;
             bar.inc(1);
         }
         bar.finish_and_clear();
+        exported.sort_unstable_by_key(|played| played.position);
+        let unsorted = writer.into_inner().map_err(|error| failed(error.into_error()))?;
+        let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
+        let mut bytes = Vec::new();
+        for sorted in &exported {
+            bytes.resize(sorted.length, 0);
+            unsorted.read_exact_at(&mut bytes, sorted.start).map_err(failed)?;
+            file.write_all(&bytes).map_err(failed)?;
+        }
         file.flush().map_err(failed)?;
-        Ok(names)
+        Ok(exported)
     }
+
+    /// Writes the records of matches to the new directory `directory`.
+    async fn write_records(
+        &self,
+        server: &Server,
+        exported: &[ExportedMatch],
+        directory: &Path,
+    ) -> Result<(), Failure> {
+        fs::create_dir(directory).map_err(|error| write_error(directory, &error))?;
+        let bar = progress::bar(exported.len(), "records");
+        let mut missing = 0;
+        let mut downloads = JoinSet::new();
+        let mut remaining = exported.iter();
+        loop {
+            while downloads.len() < MAX_DOWNLOADS
+                && let Some(ExportedMatch { position, number, .. }) = remaining.next()
+            {
+                let server = server.clone();
+                let name = MatchName { tournament: self.tournament.clone(), number: *number };
+                let path = directory.join(format!("{position:06}.jsonl"));
+                downloads.spawn(async move { write_record(&server, &name, &path).await });
+            }
+            let Some(result) = downloads.join_next().await else { break };
+            let has_record = result.map_err(|error| {
+                Failure::Negative(format!("a record could not be written: {error}"))
+            })??;
+            missing += usize::from(!has_record);
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        if missing > 0 {
+            eprint_line(&format!("{missing} of {} matches have no record", exported.len()));
+        }
+        Ok(())
+    }
+}
+
+/// A match of an export, and where its line is in the file of unsorted lines.
+struct ExportedMatch {
+    /// Its position in the schedule of the edition.
+    position: i64,
+    /// Its number in the tournament.
+    number: MatchNumber,
+    /// Where its line begins, in bytes.
+    start: u64,
+    /// The length of its line, in bytes.
+    length: usize,
 }
 
 fn write_error(path: &Path, error: &io::Error) -> Failure {
@@ -214,49 +286,16 @@ fn ranking_json(ranking: &GetRankingResponse) -> Value {
     merge(fields!(ranking; edition, matches, counted, columns), json!({ "places": places }))
 }
 
-/// A match by its number only, because the edition's id differs from run to run.
-fn match_json(id: MatchId, played: &MatchStatus) -> Value {
-    let line = merge(json!({ "match": id.number }), result_json(played));
+/// A match by its position in the schedule of its edition.
+fn match_json(position: i64, played: &MatchStatus) -> Value {
+    let line = merge(json!({ "match": position }), result_json(played));
     let seed = played.seed_key.map(|deal| json!({ "deal": deal, "seed": hex(&played.seed) }));
     merge(line, seed.unwrap_or_default())
 }
 
-/// Writes the records of matches to the new directory `directory`.
-async fn write_records(
-    server: &Server,
-    names: &[MatchId],
-    directory: &Path,
-) -> Result<(), Failure> {
-    fs::create_dir(directory).map_err(|error| write_error(directory, &error))?;
-    let bar = progress::bar(names.len(), "records");
-    let mut missing = 0;
-    let mut downloads = JoinSet::new();
-    let mut remaining = names.iter().copied();
-    loop {
-        while downloads.len() < MAX_DOWNLOADS
-            && let Some(id) = remaining.next()
-        {
-            let server = server.clone();
-            let path = directory.join(format!("{:06}.jsonl", id.number.0));
-            downloads.spawn(async move { write_record(&server, id, &path).await });
-        }
-        let Some(result) = downloads.join_next().await else { break };
-        let has_record = result.map_err(|error| {
-            Failure::Negative(format!("a record could not be written: {error}"))
-        })??;
-        missing += usize::from(!has_record);
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-    if missing > 0 {
-        eprint_line(&format!("{missing} of {} matches have no record", names.len()));
-    }
-    Ok(())
-}
-
 /// Writes the record of a match; returns whether there is one.
-async fn write_record(server: &Server, id: MatchId, path: &Path) -> Result<bool, Failure> {
-    match record_download::open(server, id).await? {
+async fn write_record(server: &Server, name: &MatchName, path: &Path) -> Result<bool, Failure> {
+    match record_download::open(server, name).await? {
         Ok(record) => record.save(path).await.map(|()| true),
         Err(_) => Ok(false),
     }

@@ -1,6 +1,6 @@
 //! `arbiter tournament start`, `cancel`, `close`, `check` and `retry`.
 
-use arbiter_proto::ids::MatchId;
+use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{
     CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse, CloseTournamentRequest,
     Edition, RetrySetAsideRequest, StartEditionRequest,
@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::beacon::beacon_line;
-use super::list::{edition_json, plan, tournament_json};
+use super::list::{edition_json, tournament_json};
 use crate::cli::client::{Client, TournamentArgs};
 use crate::failure::Failure;
 use crate::output::{Output, hex, matches, non_empty, print_line};
@@ -40,7 +40,7 @@ impl Start {
         let Edition { number, state, matches: planned, open_ended, .. } = &edition;
         let suffix = if *open_ended { ", and more that depend on results" } else { "" };
         let planned = matches(*planned);
-        let plan = plan(&edition);
+        let plan = non_empty(&edition.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
         let text = format!("edition {number} of {tournament} is {state}: {planned}{suffix}{plan}");
         response.print(|| edition_json(&edition), |out| out.line(&text))
     }
@@ -189,18 +189,18 @@ fn derived(response: &CheckEditionResponse) -> String {
 #[command(after_help = "`arbiter tournament show` lists the matches that were set aside.
 
 Example:
-  arbiter tournament retry 3/1207")]
+  arbiter tournament retry finals/1207")]
 pub(super) struct Retry {
-    /// The match, as EDITION/NUMBER.
+    /// The match, as TOURNAMENT/NUMBER.
     #[arg(value_name = "MATCH")]
-    id: MatchId,
+    name: MatchName,
     #[command(flatten)]
     client: Client,
 }
 
 impl Retry {
     pub(super) fn run(self) -> Result<(), Failure> {
-        self.client.send(RetrySetAsideRequest { r#match: self.id.to_string() })?;
-        print_line(&format!("match {} will be played again", self.id))
+        self.client.send(RetrySetAsideRequest { r#match: self.name.to_string() })?;
+        print_line(&format!("match {} will be played again", self.name))
     }
 }

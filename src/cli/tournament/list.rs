@@ -101,11 +101,6 @@ pub(crate) fn completion_estimate(edition: &Edition) -> Option<String> {
     Some(format!("done about {} at {rate}", moment(eta)))
 }
 
-/// How the plan of an edition was made, as a suffix of a line.
-pub(super) fn plan(edition: &Edition) -> String {
-    non_empty(&edition.plan).map(|plan| format!("; {plan}")).unwrap_or_default()
-}
-
 fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> Result<(), Failure> {
     let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = tournament;
     out.line(&format!("{name}: {game}, {state}, created {}", moment(*created_at_us)))?;
@@ -142,9 +137,8 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
         out.line("")?;
         out.table(&table)?;
     }
-    for edition in &tournament.editions {
-        let Edition { number, id, .. } = edition;
-        out.line(&format!("ids of matches of edition {number}: {id}/0, …{}", plan(edition)))?;
+    for edition in tournament.editions.iter().filter(|edition| !edition.plan.is_empty()) {
+        out.line(&format!("edition {}: {}", edition.number, edition.plan))?;
     }
     for edition in &tournament.editions {
         if let Some(estimate) = completion_estimate(edition) {

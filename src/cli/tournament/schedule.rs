@@ -33,7 +33,7 @@ const BUFFER: usize = 1 << 16;
     submission. Seats are listed from seat 1. The seed of a tournament is secret until it is \
     closed; until then, matches are listed for another seed (--seed). For a tournament, the \
     coordinator computes --certificate and --cost with its own seed and bots, unless --bots or \
-    --seed is given. Match 1 of a schedule has the id EDITION/0.
+    --seed is given. Match 1 of a schedule is match 0 of an export.
 
 Examples:
   arbiter tournament schedule finals --certificate

@@ -1,6 +1,6 @@
 //! `arbiter tournament void T`: declares matches void, so that they are played again.
 
-use arbiter_proto::ids::MatchId;
+use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use clap::Args;
 use serde_json::{Value, json};
@@ -17,14 +17,14 @@ use crate::output::{Columns, Output, fields, matches, merge};
 #[derive(Debug, Args)]
 #[command(
     after_help = "The options select matches that fit all of them. The official leaderboard stays \
-    unchanged until the new edition is complete; that edition reuses all other results. To stop a \
+    unchanged until the new edition is complete; that edition keeps all other results. To stop a \
     worker, suspend it (arbiter workers suspend) or revoke its token (arbiter token revoke).
 
 Examples:
   arbiter tournament void finals --worker cellar
   arbiter tournament void finals --worker cellar --from 2027-03-01T12:00:00Z \\
       --apply --reason \"its clock was wrong\"
-  arbiter tournament void finals --match 3/1207 --match 3/1208 --json"
+  arbiter tournament void finals --match finals/1207 --match finals/1208 --json"
 )]
 pub(super) struct Void {
     /// Matches reported by this worker.
@@ -36,9 +36,9 @@ pub(super) struct Void {
     /// Matches reported before this time.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     to: Option<OffsetDateTime>,
-    /// These matches, each as EDITION/NUMBER.
+    /// These matches, each as TOURNAMENT/NUMBER.
     #[arg(long = "match", value_name = "ID", num_args = 1..)]
-    matches: Vec<MatchId>,
+    matches: Vec<MatchName>,
     /// The reason, for the audit log.
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
@@ -51,9 +51,9 @@ pub(super) struct Void {
 
 impl Void {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { worker, from, to, matches: match_ids, apply, .. } = self;
+        let Self { worker, from, to, matches: match_names, apply, .. } = self;
         let TournamentArgs { tournament, response } = self.target;
-        if worker.is_none() && from.is_none() && to.is_none() && match_ids.is_empty() {
+        if worker.is_none() && from.is_none() && to.is_none() && match_names.is_empty() {
             let error = "select matches with --worker, --from, --to or --match";
             return Err(Failure::usage(error));
         }
@@ -62,7 +62,7 @@ impl Void {
             worker: worker.unwrap_or_default(),
             from_us: from.map(micros),
             to_us: to.map(micros),
-            matches: match_ids.iter().map(ToString::to_string).collect(),
+            matches: match_names.iter().map(ToString::to_string).collect(),
             reason: self.reason,
             apply,
         };

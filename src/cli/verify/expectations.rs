@@ -22,7 +22,7 @@ const MAX_VALUE: usize = 100;
 /// The expected contents of a match's record.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ExpectedMatch {
-    /// The number of the match.
+    /// The number of the match in its export: its position in the schedule of the edition.
     pub(super) number: i64,
     /// Its bots, seat 1 first.
     pub(super) bots: Vec<String>,

@@ -269,9 +269,9 @@ pub(crate) fn settings(state: StateScope) -> String {
     serde_json::to_string(&settings).unwrap()
 }
 
-/// A lease of edition 3.
+/// A lease of tournament 3.
 pub(crate) fn lease(lot: i64) -> v1::Lease {
-    v1::Lease { edition: 3, lot, attempt: 1 }
+    v1::Lease { tournament: 3, lot, attempt: 1 }
 }
 
 /// A lot of one match for each table of bots with these digests; the bots' names are `seat1` and

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use arbiter_games::string_enum;
-use arbiter_proto::ids::{Attempt, EditionId, Lease, MatchNumber, WorkerId};
+use arbiter_proto::ids::{Attempt, Lease, MatchNumber, TournamentId, WorkerId};
 use sqlx::{FromRow, PgExecutor, Result};
 
 use super::LotState;
@@ -49,18 +49,18 @@ pub async fn mark_reported(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<
             SELECT * FROM unnest(
                 $1::int[], $2::bigint[], $3::int[], $4::int[],
                 $5::bigint[], $6::int[], $7::smallint[]
-            ) AS u (edition, number, attempt, worker, first_match, count, score_len)
-            ORDER BY edition, number
+            ) AS u (tournament, number, attempt, worker, first_match, count, score_len)
+            ORDER BY tournament, number
         ) AS u
-        WHERE l.edition = u.edition AND l.number = u.number AND l.attempt = u.attempt
+        WHERE l.tournament = u.tournament AND l.number = u.number AND l.attempt = u.attempt
           AND l.state IS NOT DISTINCT FROM 'leased'
           AND (l.worker IS NULL OR l.worker = u.worker)
-          AND l.first_match = u.first_match AND l.count = u.count AND l.score_len = u.score_len
+          AND l.number = u.first_match AND l.count = u.count AND l.score_len = u.score_len
           AND u.worker <> ALL (ARRAY(SELECT worker FROM barred_workers))
-        RETURNING l.edition, l.number, l.attempt, l.worker, l.has_dependents";
-    let (editions, numbers, attempts) = columns(claims.iter().map(|claim| claim.lease));
+        RETURNING l.tournament, l.number, l.attempt, l.worker, l.has_dependents";
+    let (tournaments, numbers, attempts) = columns(claims.iter().map(|claim| claim.lease));
     sqlx::query_as(statement)
-        .bind(editions)
+        .bind(tournaments)
         .bind(numbers)
         .bind(attempts)
         .bind(claims.iter().map(|claim| claim.worker).collect::<Vec<_>>())
@@ -71,33 +71,34 @@ pub async fn mark_reported(db: impl PgExecutor<'_>, claims: &[Claim]) -> Result<
         .await
 }
 
-/// Unblocks lots that waited only for the lots `reported`. They become pending. If the edition
-/// checks lots for reuse, they are checked first. Returns the number of lots to check.
+/// Unblocks lots that waited only for the lots `reported`. They become pending. In later editions
+/// they are checked first, because their matches may be stored already. Returns the number of lots
+/// to check.
 pub async fn promote(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    tournament: TournamentId,
     reported: &[i64],
 ) -> Result<usize> {
     let statement = "
         WITH fed AS (
             SELECT o.after AS number, count(*)::smallint AS befores
-            FROM lot_order o WHERE o.edition = $1 AND o.before = ANY ($2) GROUP BY o.after
+            FROM lot_order o WHERE o.tournament = $1 AND o.before = ANY ($2) GROUP BY o.after
         ), locked AS (
             SELECT l.number, fed.befores FROM lots l JOIN fed USING (number)
-            WHERE l.edition = $1 AND l.state IS NOT DISTINCT FROM 'blocked'
+            WHERE l.tournament = $1 AND l.state IS NOT DISTINCT FROM 'blocked'
             ORDER BY l.number FOR UPDATE OF l
         ), unblocked AS (
-            SELECT CASE WHEN checks_reuse THEN 'checking_reuse' ELSE 'pending' END::lot_state AS state
-            FROM editions WHERE id = $1
+            SELECT CASE WHEN max(number) > 1 THEN 'checking' ELSE 'pending' END::lot_state AS state
+            FROM editions WHERE tournament = $1
         )
         UPDATE lots AS l
         SET blockers = l.blockers - locked.befores,
             state = CASE WHEN l.blockers = locked.befores THEN unblocked.state ELSE l.state END
-        FROM locked, unblocked WHERE l.edition = $1 AND l.number = locked.number
+        FROM locked, unblocked WHERE l.tournament = $1 AND l.number = locked.number
         RETURNING l.state";
-    let query = sqlx::query_scalar(statement).bind(edition).bind(reported);
+    let query = sqlx::query_scalar(statement).bind(tournament).bind(reported);
     let states: Vec<LotState> = query.fetch_all(db).await?;
-    Ok(states.into_iter().filter(|state| *state == LotState::CheckingReuse).count())
+    Ok(states.into_iter().filter(|state| *state == LotState::Checking).count())
 }
 
 string_enum! {
@@ -149,13 +150,13 @@ pub async fn report_statuses(
     reports: &[(Lease, WorkerId)],
 ) -> Result<HashMap<(Lease, WorkerId), ReportStatus>> {
     let statement = "
-        SELECT u.edition, u.number, u.attempt, u.reporter, l.state, l.attempt AS last, l.worker
+        SELECT u.tournament, u.number, u.attempt, u.reporter, l.state, l.attempt AS last, l.worker
         FROM unnest($1::int[], $2::bigint[], $3::int[], $4::int[])
-            AS u (edition, number, attempt, reporter)
-        LEFT JOIN lots l ON l.edition = u.edition AND l.number = u.number";
-    let (editions, numbers, attempts) = columns(reports.iter().map(|(lease, _)| *lease));
+            AS u (tournament, number, attempt, reporter)
+        LEFT JOIN lots l ON l.tournament = u.tournament AND l.number = u.number";
+    let (tournaments, numbers, attempts) = columns(reports.iter().map(|(lease, _)| *lease));
     let workers: Vec<_> = reports.iter().map(|(_, worker)| *worker).collect();
-    let query = sqlx::query_as(statement).bind(editions).bind(numbers).bind(attempts);
+    let query = sqlx::query_as(statement).bind(tournaments).bind(numbers).bind(attempts);
     let rows: Vec<ReportRow> = query.bind(workers).fetch_all(db).await?;
     Ok(rows.iter().map(|row| ((row.lease, row.reporter), row.status())).collect())
 }

@@ -104,13 +104,13 @@ fn out_of_range(field: &'static str, length: usize) -> InvalidField {
 #[cfg(test)]
 mod tests {
     use arbiter_games::Forfeit;
-    use arbiter_proto::ids::{Attempt, EditionId, Lease, LotId, LotNumber};
+    use arbiter_proto::ids::{Attempt, Lease, LotId, LotNumber, TournamentId};
     use arbiter_proto::level::Level;
 
     use super::*;
 
-    const LEASE: Lease =
-        Lease { lot: LotId { edition: EditionId(1), number: LotNumber(5) }, attempt: Attempt(2) };
+    const LOT: LotId = LotId { tournament: TournamentId(1), number: LotNumber(5) };
+    const LEASE: Lease = Lease { lot: LOT, attempt: Attempt(2) };
 
     fn seat(score: &[i64]) -> v1::SeatResult {
         v1::SeatResult { score: score.to_vec(), ..v1::SeatResult::default() }

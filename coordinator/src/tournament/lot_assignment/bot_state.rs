@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_proto::ids::MatchNumber;
 use sqlx::{PgPool, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -95,19 +95,16 @@ impl Files {
     }
 
     /// Reserves memory, and reads the files with which the seats of a lot begin.
-    pub(super) async fn read(
-        pool: &PgPool,
-        edition: EditionId,
-        work: &Work,
-        memory: &StateBudget,
-    ) -> Result<Self> {
+    pub(super) async fn read(pool: &PgPool, work: &Work, memory: &StateBudget) -> Result<Self> {
         let seats = seats_with_files(&work.matches).count();
         if seats == 0 {
             return Ok(Self::default());
         }
         // The sizes are unknown before the files are read.
         let mut reservation = memory.reserve(seats * MAX_FILES_LEN).await;
-        let rows = bot_state::of_lot(pool, edition, work.lot).await?;
+        let lease = work.lot.lease;
+        let tournament = lease.shadow().map_or(lease.lot.tournament, |id| id.tournament);
+        let rows = bot_state::of_lot(pool, tournament, work.lot).await?;
         if let Some(reservation) = &mut reservation {
             reservation.shrink(rows.iter().map(|row| row.bytes.len()).sum());
         }

@@ -39,7 +39,7 @@ impl Handler for GetServer {
 resource! {
     /// A match that was set aside.
     SetAsideMatch(message: v1::SetAsideMatch) {
-        /// The match, as EDITION/NUMBER.
+        /// The match, as TOURNAMENT/NUMBER.
         r#match: String;
         /// The causes of the faults, newest first. Only for organisers.
         reasons: Vec<String>;

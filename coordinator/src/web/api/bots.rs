@@ -111,7 +111,7 @@ resource! {
 resource! {
     /// A match of a bot.
     LogEntry(message: v1::LogEntry) {
-        /// The match, as EDITION/NUMBER.
+        /// The match, as TOURNAMENT/NUMBER.
         r#match: String;
         /// The bot's seat, from 1.
         seat: u32;

@@ -80,9 +80,9 @@ macro_rules! parameters {
     ($head:tt { $($fields:tt)* } match; $($rest:tt)*) => {
         parameters! { $head {
             $($fields)*
-            /// The id of the edition (not its number in the tournament).
-            pub(super) edition: i32,
-            /// The number of the match in the edition.
+            /// The tournament's name.
+            pub(super) tournament: String,
+            /// The number of the match in the tournament.
             pub(super) number: i64,
         } $($rest)* }
     };
@@ -209,18 +209,20 @@ endpoints! {
     }
 
     /// A match.
-    GetMatch -> Match, tag "matches" at "matches/{edition}/{number}" {
+    GetMatch -> Match, tag "matches" at "tournaments/{tournament}/matches/{number}" {
         match;
     }
 
     /// The record of a match, line by line. For organisers and the owners of its bots. Owners get a
     /// version without the private data of other bots.
-    GetRecord -> RecordLines, tag "matches" at "matches/{edition}/{number}/record" for Player {
+    GetRecord -> RecordLines,
+        tag "matches" at "tournaments/{tournament}/matches/{number}/record" for Player {
         match;
     }
 
     /// Steps of a match, replayed from its record. For callers who can see the record.
-    GetMatchSteps -> MatchSteps, tag "matches" at "matches/{edition}/{number}/steps" for Player {
+    GetMatchSteps -> MatchSteps,
+        tag "matches" at "tournaments/{tournament}/matches/{number}/steps" for Player {
         match;
         /// The first step, from 0.
         from?: u32;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::struct_field_names, reason = "JSON field names")]
 
-use arbiter_proto::ids::{EditionId, MatchId, MatchNumber};
+use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::v1;
 use arbiter_replay::{Clock, Difference, Step, Steps};
 use axum::http::Uri;
@@ -15,7 +15,7 @@ use super::bots::Evidence;
 use super::endpoint::{Handler, RequestContext};
 use super::endpoints::{GetMatch, GetMatchSteps, GetRecord, ListMatches, ListPlannedMatches};
 use super::format::{hex_hash, non_empty};
-use super::pagination::{Page, with_parameter};
+use super::pagination::{Limit, Page, with_parameter};
 use super::problem::Problem;
 use super::resource::all;
 use super::response::RecordLines;
@@ -29,11 +29,11 @@ const MAX_STEPS: usize = 50;
 resource! {
     /// A match, planned or played.
     Match(message: v1::MatchStatus) {
-        /// The match, as EDITION/NUMBER.
+        /// The match, as TOURNAMENT/NUMBER.
         r#match: String;
         /// The tournament's name.
         tournament: String;
-        /// `blocked`, `checking_reuse`, `pending`, `leased`, `reported`, `counted`, `delayed`,
+        /// `blocked`, `checking`, `pending`, `leased`, `reported`, `counted`, `delayed`,
         /// `aside` or `cancelled`. In lists always `reported`.
         state: String;
         /// The seats, seat 1 first.
@@ -46,8 +46,6 @@ resource! {
         wall_ms: Option<i32> = (!message.transcript.is_empty()).then_some(message.wall_ms);
         /// The sandbox level: A to D.
         level: Option<String> = non_empty(message.level);
-        /// The match of an earlier edition whose result is reused, as EDITION/NUMBER.
-        reused_from: Option<String> = non_empty(message.reused_from);
         /// The worker that played it. Only for organisers.
         worker: Option<String> = non_empty(message.worker);
         /// The number of leases that ended without a result. Not in lists.
@@ -89,9 +87,7 @@ impl Handler for ListMatches {
             .edition_of(Some(board), DefaultEdition::Official, context.caller())
             .await?;
         let edition_number = edition.number;
-        let edition = Some(edition_number);
-        let request =
-            v1::ListMatchesRequest { tournament, edition, bot, after, limit: limit.0 + 1 };
+        let request = list_request((tournament, Some(edition_number)), bot, after, limit);
         let mut matches = context.service.list_matches(context.caller(), request).await?;
         let mut items: Vec<Match> = Vec::new();
         while let Some(status) = matches.next().await {
@@ -100,7 +96,7 @@ impl Handler for ListMatches {
         let more = items.len() > limit.entries();
         items.truncate(limit.entries());
         let last = items.last().filter(|_| more);
-        let last = last.and_then(|last| last.r#match.parse::<MatchId>().ok());
+        let last = last.and_then(|last| last.r#match.parse::<MatchName>().ok());
         let next = last.map(|last| next_page_url(&context.uri, edition_number, last.number));
         Ok(Page { items, next })
     }
@@ -114,18 +110,29 @@ fn next_page_url(uri: &Uri, edition: i32, last: MatchNumber) -> String {
     with_parameter(&pinned, "after", last)
 }
 
-fn name(edition: i32, number: i64) -> String {
-    MatchId { edition: EditionId(edition), number: MatchNumber(number) }.to_string()
+/// Requests the matches of a page, and one more to see whether another page follows.
+fn list_request(
+    (tournament, edition): (String, Option<i32>),
+    bot: String,
+    after: Option<i64>,
+    limit: Limit,
+) -> v1::ListMatchesRequest {
+    let limit = limit.0 + 1;
+    v1::ListMatchesRequest { tournament, edition, bot, after, limit, positions: false }
+}
+
+fn name(tournament: String, number: i64) -> String {
+    MatchName { tournament, number: MatchNumber(number) }.to_string()
 }
 
 forward! {
-    GetMatch { edition, number } =>
-        get_match(v1::GetMatchRequest { r#match: name(edition, number) });
+    GetMatch { tournament, number } =>
+        get_match(v1::GetMatchRequest { r#match: name(tournament, number) });
 }
 
 impl Handler for GetRecord {
     async fn handle(self, context: &RequestContext) -> Result<RecordLines, Problem> {
-        let name = name(self.edition, self.number);
+        let name = name(self.tournament, self.number);
         Ok(RecordLines(context.service.record(context.caller(), &name).await?))
     }
 }
@@ -202,7 +209,7 @@ resource! {
 
 impl Handler for GetMatchSteps {
     async fn handle(self, context: &RequestContext) -> Result<MatchSteps, Problem> {
-        let name = name(self.edition, self.number);
+        let name = name(self.tournament, self.number);
         let record = context.service.record(context.caller(), &name).await?;
         let from = self.from as usize;
         let count = self.limit.entries().min(MAX_STEPS);
@@ -221,7 +228,7 @@ impl Handler for GetMatchSteps {
 /// A planned match.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PlannedMatch {
-    /// The match, as EDITION/NUMBER.
+    /// The match, as TOURNAMENT/NUMBER.
     r#match: String,
     /// The names of the bots, seat 1 first.
     seats: Vec<String>,
@@ -234,21 +241,20 @@ pub(super) struct PlannedMatch {
 impl Handler for ListPlannedMatches {
     async fn handle(self, context: &RequestContext) -> Result<Page<PlannedMatch>, Problem> {
         let Self { tournament, edition, after, limit } = self;
-        let bot = String::new();
-        let limit = limit.0;
-        let request = v1::ListMatchesRequest { tournament, edition, bot, after, limit };
-        let service::Planned { edition, roster, matches } =
+        let request = list_request((tournament.clone(), edition), String::new(), after, limit);
+        let service::Planned { edition, roster, mut matches } =
             context.service.planned_matches(context.caller(), request).await?;
-        let last = matches.last().map(|last| last.number);
-        let more = last.filter(|last| last.0 + 1 < edition.matches);
+        let more = matches.len() > limit.entries();
+        matches.truncate(limit.entries());
+        let last = matches.last().filter(|_| more).map(|last| last.number);
         let named = |entrant: &_| roster.get(*entrant).map(|named| named.name.clone());
         let planned = |planned: matches::Match| PlannedMatch {
-            r#match: MatchId { edition: edition.id, number: planned.number }.to_string(),
+            r#match: name(tournament.clone(), planned.number.0),
             seats: planned.seats.0.iter().filter_map(named).collect(),
             seed_key: planned.seed_key.to_string(),
             board: planned.board,
         };
-        let next = more.map(|last| next_page_url(&context.uri, edition.number, last));
+        let next = last.map(|last| next_page_url(&context.uri, edition.number, last));
         Ok(Page { items: matches.into_iter().map(planned).collect(), next })
     }
 }

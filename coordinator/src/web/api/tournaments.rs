@@ -66,7 +66,7 @@ resource! {
 resource! {
     /// An edition: one complete schedule over fixed versions.
     Edition(message: v1::Edition) {
-        /// Its id, as used in the ids of matches.
+        /// Its id, as in the logs of the server.
         id: i32;
         /// Its number in the tournament, from 1.
         edition: i32 = message.number;
@@ -80,7 +80,7 @@ resource! {
         open_ended: bool = message.open_ended;
         /// The number of matches in its standings.
         counted: i64;
-        /// Its lots and matches by state. Only for the newest edition and running ones.
+        /// The lots and matches of the queue by state. Only for the running edition.
         lots: Vec<LotCount> = all(message.lots);
         /// How its plan was derived from earlier plans, for incremental schedules.
         plan: Option<String> = non_empty(message.plan);
@@ -222,7 +222,7 @@ resource! {
         bots: u32;
         /// The number of matches; an upper bound if matches depend on results.
         matches: i64;
-        /// The number of matches to play; an upper bound. The others reuse earlier results.
+        /// The number of matches to play; an upper bound. The others were played already.
         to_play: i64;
         /// The duration of a match.
         match_ms: f64;
@@ -246,7 +246,8 @@ resource! {
     EditionCheck(message: v1::CheckEditionResponse) {
         /// The number of the checked edition.
         edition: i32;
-        /// The number of matches that were added up.
+        /// The number of matches that were added up; 0 for an edition that was replaced before it
+        /// was complete, since later editions played its matches.
         matches: i64;
         /// A line for each bot whose sums differ; empty if all are correct.
         differences: Vec<String>;

@@ -1,0 +1,296 @@
+//! The matches of a new edition: which ones it shares with earlier editions, and which ones it adds.
+//!
+//! # How little is written
+//!
+//! A new edition begins with the matches of the edition before. Its plan and the plan before are
+//! compared without the database ([`super::plan_difference`]): each is a function of its bots and
+//! its history. Then only the difference is written: matches that leave become absent and lose their
+//! lots, and each match that joins is looked up by its seed key, in case an earlier edition had it.
+//! If so, it comes back with its result, otherwise it is added. The standings begin as those of the
+//! edition before, without the results that left and with those that came back.
+//!
+//! Some plans cannot be compared: the seed, the rules or nearly the whole plan changed, or the
+//! matches depend on results. Then all matches leave, and those that the new plan needs come back.
+
+use std::collections::{HashMap, HashSet};
+
+use arbiter_games::Game;
+use arbiter_proto::ids::MatchNumber;
+use arbiter_ranking::{Entrant, Tallies};
+use sqlx::{PgConnection, Result};
+
+use super::{TournamentFile, lot_size};
+use crate::db::editions::EditionScope;
+use crate::db::lots::{self, NewLot};
+use crate::db::matches::{self, Match, MatchKey, StoredMatch};
+use crate::db::{absences, editions, results, standings};
+use crate::queue::{PlanError, grow_plan};
+
+/// Number of matches that are looked up at a time.
+const CHUNK: usize = 20_000;
+
+/// Adds the matches of a plan to an edition.
+#[derive(Debug)]
+pub(super) struct EditionMatches<'a> {
+    file: &'a TournamentFile,
+    edition: EditionScope,
+    /// Whether an earlier edition may have some of the matches.
+    may_be_stored: bool,
+    /// The first match that this value adds, and the number of the next one.
+    first: i64,
+    next: i64,
+    /// The added matches by their number of seats: seats, and how many consecutive matches.
+    runs: Vec<(usize, u64)>,
+    /// Change of the number of matches of the edition.
+    members: i64,
+    /// Results that came back.
+    returned: Tallies,
+}
+
+impl<'a> EditionMatches<'a> {
+    /// No matches yet.
+    pub(super) async fn new(
+        db: &mut PgConnection,
+        file: &'a TournamentFile,
+        game: &Game,
+        edition: EditionScope,
+    ) -> Result<Self> {
+        Ok(Self {
+            file,
+            edition,
+            may_be_stored: editions::has_comparable(db, edition).await?,
+            first: edition.end,
+            next: edition.end,
+            runs: Vec::new(),
+            members: 0,
+            returned: Tallies::new(game),
+        })
+    }
+
+    /// Adds matches that are not in the edition yet, in the order of their plan. Those that are
+    /// stored come back.
+    pub(super) async fn add(
+        &mut self,
+        db: &mut PgConnection,
+        planned: impl Iterator<Item = Match>,
+    ) -> Result<()> {
+        let mut planned = planned.peekable();
+        if !self.may_be_stored {
+            let tournament = self.edition.tournament;
+            let added = planned.map(|planned| self.number(planned));
+            return matches::copy_in(db, tournament, added).await.map(drop);
+        }
+        while planned.peek().is_some() {
+            let chunk: Vec<_> = planned.by_ref().take(CHUNK).collect();
+            self.add_chunk(db, chunk).await?;
+        }
+        Ok(())
+    }
+
+    async fn add_chunk(&mut self, db: &mut PgConnection, chunk: Vec<Match>) -> Result<()> {
+        let keys: Vec<_> = chunk.iter().map(|planned| planned.seed_key).collect();
+        let mut stored: HashMap<MatchKey, StoredMatch> = HashMap::new();
+        for found in matches::find_stored(&mut *db, self.edition, &keys).await? {
+            stored.entry(found.planned.key()).or_insert(found);
+        }
+        let mut returning = Vec::new();
+        let mut new = Vec::new();
+        for planned in chunk {
+            match stored.remove(&planned.key()) {
+                Some(found) => returning.push(found),
+                None => new.push(planned),
+            }
+        }
+        self.bring_back(db, returning).await?;
+        let added: Vec<_> = new.into_iter().map(|planned| self.number(planned)).collect();
+        matches::copy_in(db, self.edition.tournament, added.into_iter()).await.map(drop)
+    }
+
+    /// Gives an added match its number.
+    fn number(&mut self, planned: Match) -> Match {
+        let number = MatchNumber(self.next);
+        self.next += 1;
+        self.members += 1;
+        match self.runs.last_mut() {
+            Some((seats, count)) if *seats == planned.seats.0.len() => *count += 1,
+            _ => self.runs.push((planned.seats.0.len(), 1)),
+        }
+        Match { number, ..planned }
+    }
+
+    /// Brings stored matches back into the edition.
+    async fn bring_back(
+        &mut self,
+        db: &mut PgConnection,
+        mut returning: Vec<StoredMatch>,
+    ) -> Result<()> {
+        if returning.is_empty() {
+            return Ok(());
+        }
+        returning.sort_unstable_by_key(|found| found.planned.number);
+        self.members += i64::try_from(returning.len()).expect("it is a chunk");
+        let all: Vec<_> = returning.iter().map(|found| found.planned.number).collect();
+        absences::end(&mut *db, self.edition, &all).await?;
+        let counted: Vec<_> = returning.iter().filter(|found| found.is_counted).collect();
+        let counted: Vec<_> = counted.into_iter().map(|found| found.planned.number).collect();
+        for played in results::of_matches(&mut *db, self.edition.tournament, &counted).await? {
+            self.returned.add(&played.outcome());
+        }
+        let expected_ms = lot_size::of_lot(1, self.file.expected_ms());
+        let unplayed = returning.iter().filter(|found| !found.is_played);
+        let mut by_seats: HashMap<usize, Vec<MatchNumber>> = HashMap::new();
+        for found in unplayed {
+            by_seats.entry(found.planned.seats.0.len()).or_default().push(found.planned.number);
+        }
+        for (seats, numbers) in by_seats {
+            let score_len = super::planner::score_len(self.file, seats);
+            let tournament = self.edition.tournament;
+            lots::enqueue(&mut *db, tournament, &numbers, expected_ms, score_len).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores the lots of the added matches, counts the results that came back, and lets the
+    /// edition grow.
+    pub(super) async fn finish(
+        self,
+        db: &mut PgConnection,
+        open_ended: bool,
+    ) -> Result<(), PlanError> {
+        let edition = self.edition.id;
+        let failed = |cause| PlanError::Database(edition, cause);
+        let lots = self.lots();
+        lots::copy_in(&mut *db, self.edition.tournament, lots).await.map_err(failed)?;
+        standings::add(&mut *db, edition, self.returned.by_entrant()).await.map_err(failed)?;
+        let counted = self.returned.matches();
+        editions::count(&mut *db, edition, counted, 0).await.map_err(failed)?;
+        grow_plan(db, edition, self.members, MatchNumber(self.next), open_ended).await
+    }
+
+    fn lots(&self) -> impl Iterator<Item = NewLot> {
+        let total = (self.next - self.first).unsigned_abs();
+        let expected_ms = self.file.expected_ms();
+        let per_lot = lot_size::per_lot(total, expected_ms);
+        let mut first = self.first;
+        self.runs.iter().flat_map(move |(seats, count)| {
+            let score_len = super::planner::score_len(self.file, *seats);
+            let run = lot_size::lots(first, *count, per_lot, expected_ms, score_len);
+            first += i64::try_from(*count).expect("no plan is that long");
+            run
+        })
+    }
+}
+
+/// Takes matches out of a new edition whose standings are still empty: all results but theirs are
+/// those of the edition `before`. Returns `false`, without a change, if one of the matches is not
+/// stored.
+pub(super) async fn continue_from(
+    db: &mut PgConnection,
+    game: &Game,
+    edition: EditionScope,
+    before: &editions::Edition,
+    gone: &[Match],
+    void: &[MatchNumber],
+) -> Result<bool, PlanError> {
+    let failed = |cause| PlanError::Database(edition.id, cause);
+    let Some(mut numbers) = numbers_of(db, before.scope(), gone).await.map_err(failed)? else {
+        return Ok(false);
+    };
+    numbers.extend(void);
+    numbers.sort_unstable();
+    numbers.dedup();
+    let removed = leave(db, game, edition, &numbers, false).await.map_err(failed)?;
+    let removing = i64::try_from(numbers.len()).expect("they are in memory");
+    begin_standings(db, edition, before.id, &removed).await.map_err(failed)?;
+    let counted = before.counted - removed.matches();
+    editions::count(&mut *db, edition.id, counted, 0).await.map_err(failed)?;
+    let end = MatchNumber(edition.end);
+    grow_plan(db, edition.id, before.matches - removing, end, false).await?;
+    Ok(true)
+}
+
+/// The numbers of these matches of an edition. None if one is not stored.
+async fn numbers_of(
+    db: &mut PgConnection,
+    edition: EditionScope,
+    planned: &[Match],
+) -> Result<Option<Vec<MatchNumber>>> {
+    let mut numbers = Vec::with_capacity(planned.len());
+    for chunk in planned.chunks(CHUNK) {
+        let keys: Vec<_> = chunk.iter().map(|planned| planned.seed_key).collect();
+        let stored = matches::with_seed_keys(&mut *db, edition, &keys).await?;
+        let by_key: HashMap<_, _> =
+            stored.iter().map(|stored| (stored.key(), stored.number)).collect();
+        for planned in chunk {
+            let Some(number) = by_key.get(&planned.key()) else { return Ok(None) };
+            numbers.push(*number);
+        }
+    }
+    Ok(Some(numbers))
+}
+
+/// Takes matches out of an edition, and their lots out of the queue. Returns the sums of their
+/// counted results. `numbers` is in order. If some `may_return`, matches between entrants of the
+/// edition that are being played go on.
+pub(super) async fn leave(
+    db: &mut PgConnection,
+    game: &Game,
+    edition: EditionScope,
+    numbers: &[MatchNumber],
+    may_return: bool,
+) -> Result<Tallies> {
+    let tournament = edition.tournament;
+    absences::begin(&mut *db, edition, numbers).await?;
+    let keeps = may_return.then_some(edition.id);
+    lots::drop_matches(&mut *db, tournament, numbers, keeps).await?;
+    let mut removed = Tallies::new(game);
+    for chunk in numbers.chunks(CHUNK) {
+        let counted = lots::counted(&mut *db, tournament, chunk).await?;
+        for played in results::of_matches(&mut *db, tournament, &counted).await? {
+            removed.add(&played.outcome());
+        }
+    }
+    Ok(removed)
+}
+
+/// Stores the standings with which an edition begins: those of the entrants that stay, without the
+/// results that left.
+pub(super) async fn begin_standings(
+    db: &mut PgConnection,
+    edition: EditionScope,
+    before: arbiter_proto::ids::EditionId,
+    removed: &Tallies,
+) -> Result<()> {
+    let entrants = editions::entrants(&mut *db, edition.id).await?;
+    let staying: HashSet<Entrant> = entrants.into_iter().map(|row| row.entrant).collect();
+    let mut sums = standings::of_edition(&mut *db, before).await?;
+    for (entrant, tally) in removed.by_entrant() {
+        if let Some(sum) = sums.get_mut(entrant) {
+            sum.subtract(tally);
+        }
+    }
+    sums.retain(|entrant, sum| sum.matches > 0 && staying.contains(entrant));
+    standings::add(db, edition.id, &sums).await
+}
+
+/// Takes all matches of the edition `before` out of a new edition. [`drop_unneeded`] takes those
+/// that do not come back out of the queue.
+pub(super) async fn leave_all(
+    db: &mut PgConnection,
+    edition: EditionScope,
+    before: EditionScope,
+) -> Result<()> {
+    absences::begin_all(db, edition, before).await.map(drop)
+}
+
+/// Takes all matches that the newest edition does not have out of the queue. If the edition may
+/// need some of them later, matches between its entrants that are being played go on.
+pub(super) async fn drop_unneeded(
+    db: &mut PgConnection,
+    edition: EditionScope,
+    is_open_ended: bool,
+) -> Result<()> {
+    let unneeded = lots::absent_in_queue(&mut *db, edition.tournament).await?;
+    let keeps = is_open_ended.then_some(edition.id);
+    lots::drop_matches(db, edition.tournament, &unneeded, keeps).await
+}
