@@ -7,7 +7,9 @@
 
 mod auto_editions;
 mod fixture;
+mod histories;
 mod joins;
+mod killed_openings;
 mod resubmissions;
 mod state_dependencies;
 #[path = "../support/mod.rs"]

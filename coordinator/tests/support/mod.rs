@@ -32,7 +32,7 @@ use arbiter_proto::level::Level;
 use arbiter_ranking::Entrant;
 use serde_json::json;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection as _, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
 use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 use tokio::sync::Mutex;
@@ -74,7 +74,7 @@ impl Cluster {
     async fn execute(&self, statement: &str) {
         let options = self.postgres.options("postgres");
         let mut connection = PgConnection::connect_with(&options).await.unwrap();
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
     }
 }
@@ -322,4 +322,27 @@ pub(crate) async fn poll_at_most<T>(
         future.as_mut().poll(context).map(Some)
     });
     poll.await
+}
+
+/// Ends the database session of `work` when it wants to write to a table. Returns the output of
+/// `work`.
+pub(crate) async fn kill_at_table<T>(
+    pool: &PgPool,
+    table: &str,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut blocker = pool.begin().await.unwrap();
+    let lock = format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE");
+    sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut *blocker).await.unwrap();
+    let statement = "
+        SELECT count(*) FROM pg_stat_activity
+        WHERE CASE WHEN datname = current_database() AND usename = current_user
+            AND wait_event_type = 'Lock' THEN pg_terminate_backend(pid) END";
+    let kill = wait_until("a session waits for the table", async || {
+        let killed: i64 = sqlx::query_scalar(statement).fetch_one(pool).await.unwrap();
+        killed > 0
+    });
+    let (output, ()) = tokio::join!(work, kill);
+    blocker.rollback().await.unwrap();
+    output
 }

@@ -15,7 +15,7 @@ use crate::fixture::{
 };
 use crate::play::RandomWorkers;
 use crate::support::test_clock::AtTime as _;
-use crate::support::{Database, START, poll_at_most, report};
+use crate::support::{Database, START, kill_at_table, report};
 
 /// A planned table: the bots in its seats, and their chips.
 type Table = (Vec<usize>, Vec<i64>);
@@ -174,21 +174,13 @@ async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
     let (_, edition) =
         start_tournament(&database, &tournament_file(blackjack::game(), lines), 6).await;
     play_round(&queue, &edition, worker, 300).await;
-    let mut max_polls = 0;
-    loop {
-        let result = poll_at_most(max_polls, plan_next_round(&queue, edition.id)).await;
-        if let Some(result) = result {
-            // The result is false if the round was committed, and the planner was dropped just
-            // before it received the response.
-            let is_planned = result.unwrap();
-            assert!(is_planned || max_polls > 0);
-            break;
-        }
-        let (matches, _) = plan_size(&database, edition.id).await;
-        assert!([6, 12].contains(&matches), "{matches}");
-        max_polls += 1;
+    for table in ["matches", "lots", "progress", "editions"] {
+        let planning = plan_next_round(&queue, edition.id);
+        let result = kill_at_table(&database.pool, table, planning).await;
+        assert!(result.is_err(), "{table}");
+        assert_eq!(plan_size(&database, edition.id).await, (6, true), "{table}");
     }
-    assert!(max_polls > 3, "the planner was killed only {max_polls} times");
+    assert!(plan_next_round(&queue, edition.id).await.unwrap());
     assert_eq!(plan_size(&database, edition.id).await, (12, true));
     let numbers = "SELECT count(DISTINCT number) + max(number) FROM matches";
     assert_eq!(database.number(numbers).await, 23);
