@@ -75,26 +75,6 @@ pub async fn page(
     query.bind(edition.end).bind(after).fetch_all(db).await
 }
 
-/// The played matches among these of a tournament, in order.
-pub async fn of_numbers(
-    db: impl PgExecutor<'_>,
-    tournament: TournamentId,
-    numbers: &[MatchNumber],
-) -> Result<Vec<PlayedMatch>> {
-    let statement = played!(
-        "
-        FROM unnest($2::bigint[]) AS u (number)
-        CROSS JOIN LATERAL (
-            SELECT * FROM results WHERE tournament = $1 AND number = u.number OFFSET 0
-        ) AS r
-        CROSS JOIN LATERAL (
-            SELECT * FROM matches WHERE tournament = $1 AND number = u.number OFFSET 0
-        ) AS m
-        ORDER BY m.number"
-    );
-    sqlx::query_as(statement).bind(tournament).bind(numbers).fetch_all(db).await
-}
-
 /// A match, if it was played.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>> {
     let statement = played!(

@@ -73,7 +73,10 @@ impl AffectedLot {
             }
             match runs.last_mut() {
                 Some(run) if run.first + i64::from(run.count) == number => run.count += 1,
-                _ => runs.push(Run { first: number, count: 1, expected_ms: 0, ..self.empty_run() }),
+                _ => {
+                    let score_len = self.score_len;
+                    runs.push(Run { first: number, count: 1, expected_ms: 0, score_len });
+                }
             }
         }
         for run in &mut runs {
@@ -81,10 +84,6 @@ impl AffectedLot {
             run.expected_ms = i32::try_from(share).expect("it is a part of an i32");
         }
         runs
-    }
-
-    fn empty_run(&self) -> Run {
-        Run { first: self.number.0, count: 0, expected_ms: 0, score_len: self.score_len }
     }
 }
 
