@@ -315,6 +315,8 @@ CREATE TABLE editions (
     -- later editions.
     first_match bigint NOT NULL CHECK (first_match >= 0),
     end_match bigint NOT NULL,
+    -- It has no match before this one, so that lists of its matches begin here.
+    from_match bigint NOT NULL DEFAULT 0,
     -- How many matches it consists of until now: those that it added, and those that it shares with
     -- editions before.
     matches bigint NOT NULL DEFAULT 0 CHECK (matches >= 0),

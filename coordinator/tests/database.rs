@@ -227,7 +227,7 @@ async fn the_last_complete_edition_is_official() {
         let scope = editions::scope(pool, edition).await.unwrap();
         if let Some(earlier) = complete_editions.last() {
             let earlier_scope = editions::scope(pool, *earlier).await.unwrap();
-            assert_eq!(absences::begin_all(pool, scope, earlier_scope).await.unwrap(), 2);
+            absences::begin_all(pool, scope, earlier_scope).await.unwrap();
         }
         queue.plan(edition, plan_from(scope.end, 2)).await.unwrap();
         queue.start(edition).await.unwrap();

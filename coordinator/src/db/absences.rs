@@ -20,12 +20,12 @@ pub async fn begin(
     query.bind(numbers).execute(db).await.map(drop)
 }
 
-/// Takes all matches of the edition `before` out of a new edition. Returns their number.
+/// Takes all matches of the edition `before` out of a new edition.
 pub async fn begin_all(
     db: impl PgExecutor<'_>,
     edition: EditionScope,
     before: EditionScope,
-) -> Result<u64> {
+) -> Result<()> {
     let statement = concat!(
         "INSERT INTO absences (tournament, number, since)
         SELECT $1, m.number, $4 FROM matches m WHERE ",
@@ -33,7 +33,7 @@ pub async fn begin_all(
         " ORDER BY m.number"
     );
     let query = sqlx::query(statement).bind(before.tournament).bind(before.number);
-    Ok(query.bind(before.end).bind(edition.number).execute(db).await?.rows_affected())
+    query.bind(before.end).bind(edition.number).execute(db).await.map(drop)
 }
 
 /// Brings matches back into the newest edition.

@@ -44,6 +44,8 @@ pub struct Edition {
     pub first_match: i64,
     /// The number after the last match that it added.
     pub end_match: i64,
+    /// It has no match before this one.
+    pub from_match: i64,
     /// Number of matches planned until now.
     pub matches: i64,
     /// Whether more matches are planned after the results of these.
@@ -61,8 +63,8 @@ pub struct Edition {
 impl Edition {
     /// Which matches it consists of.
     pub fn scope(&self) -> EditionScope {
-        let Self { id, tournament, number, end_match: end, .. } = *self;
-        EditionScope { id, tournament, number, end }
+        let Self { id, tournament, number, from_match: from, end_match: end, .. } = *self;
+        EditionScope { id, tournament, number, from, end }
     }
 }
 
@@ -76,6 +78,10 @@ pub struct EditionScope {
     pub tournament: TournamentId,
     /// Its number in the tournament, from 1.
     pub number: i32,
+    /// It has no match before this one. Lists of its matches begin here, because after a wholly new
+    /// plan millions of absent matches may come first.
+    #[sqlx(rename = "from_match")]
+    pub from: i64,
     /// The number after its last match.
     #[sqlx(rename = "end_match")]
     pub end: i64,
@@ -101,7 +107,8 @@ pub(crate) use members;
 
 /// The scope of an edition.
 pub async fn scope(db: impl PgExecutor<'_>, id: EditionId) -> Result<EditionScope> {
-    let statement = "SELECT id, tournament, number, end_match FROM editions WHERE id = $1";
+    let statement = "
+        SELECT id, tournament, number, from_match, end_match FROM editions WHERE id = $1";
     sqlx::query_as(statement).bind(id).fetch_one(db).await
 }
 
@@ -366,6 +373,16 @@ pub async fn grow(
         WHERE id = $1 AND state IN ('planning', 'running') AND (open_ended OR state = 'planning')";
     let query = sqlx::query(statement).bind(edition).bind(matches).bind(end).bind(open_ended);
     Ok(query.execute(db).await?.rows_affected() == 1)
+}
+
+/// Stores that an edition has no match before this one.
+pub async fn set_from(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+    from: MatchNumber,
+) -> Result<()> {
+    let statement = "UPDATE editions SET from_match = $2 WHERE id = $1 AND from_match <> $2";
+    sqlx::query(statement).bind(edition).bind(from).execute(db).await.map(drop)
 }
 
 /// The number of matches of an edition, if all of them are counted and more will be planned.

@@ -72,7 +72,7 @@ pub async fn page(
         ORDER BY m.number"
     );
     let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    query.bind(edition.end).bind(after).fetch_all(db).await
+    query.bind(edition.end).bind(after.0.max(edition.from - 1)).fetch_all(db).await
 }
 
 /// A match, if it was played.

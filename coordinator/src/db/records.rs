@@ -103,7 +103,7 @@ pub async fn page(
         " AND c.number > $4 ORDER BY c.number LIMIT 64"
     );
     let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    query.bind(edition.end).bind(after).fetch_all(db).await
+    query.bind(edition.end).bind(after.0.max(edition.from - 1)).fetch_all(db).await
 }
 
 /// The tournaments with records that ended before this time.

@@ -234,7 +234,7 @@ pub async fn page(
         ORDER BY r.number LIMIT 10000"
     );
     let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    query.bind(edition.end).bind(after).bind(counted).fetch_all(db).await
+    query.bind(edition.end).bind(after.0.max(edition.from - 1)).bind(counted).fetch_all(db).await
 }
 
 /// Calls `visit` with the results of an edition, in order. `counted` has the same meaning as in

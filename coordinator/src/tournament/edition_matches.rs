@@ -20,7 +20,7 @@ use arbiter_ranking::{Entrant, Tallies};
 use sqlx::{PgConnection, Result};
 
 use super::{TournamentFile, lot_size};
-use crate::db::editions::EditionScope;
+use crate::db::editions::{Edition, EditionScope};
 use crate::db::lots::{self, NewLot};
 use crate::db::matches::{self, Match, MatchKey, StoredMatch};
 use crate::db::{absences, editions, results, standings};
@@ -41,6 +41,8 @@ pub(super) struct EditionMatches<'a> {
     next: i64,
     /// The added matches by their number of seats: seats, and how many consecutive matches.
     runs: Vec<(usize, u64)>,
+    /// The edition has no match before this one.
+    from: i64,
     /// Change of the number of matches of the edition.
     members: i64,
     /// Results that came back.
@@ -62,6 +64,7 @@ impl<'a> EditionMatches<'a> {
             first: edition.end,
             next: edition.end,
             runs: Vec::new(),
+            from: edition.from,
             members: 0,
             returned: Tallies::new(game),
         })
@@ -128,6 +131,7 @@ impl<'a> EditionMatches<'a> {
             return Ok(());
         }
         returning.sort_unstable_by_key(|found| found.planned.number);
+        self.from = self.from.min(returning[0].planned.number.0);
         self.members += i64::try_from(returning.len()).expect("it is a chunk");
         let all: Vec<_> = returning.iter().map(|found| found.planned.number).collect();
         absences::end(&mut *db, self.edition, &all).await?;
@@ -164,6 +168,8 @@ impl<'a> EditionMatches<'a> {
         standings::add(&mut *db, edition, self.returned.by_entrant()).await.map_err(failed)?;
         let counted = self.returned.matches();
         editions::count(&mut *db, edition, counted, 0).await.map_err(failed)?;
+        let from = MatchNumber(self.from);
+        editions::set_from(&mut *db, edition, from).await.map_err(failed)?;
         grow_plan(db, edition, self.members, MatchNumber(self.next), open_ended).await
     }
 
@@ -188,7 +194,7 @@ pub(super) async fn continue_from(
     db: &mut PgConnection,
     game: &Game,
     edition: EditionScope,
-    before: &editions::Edition,
+    before: &Edition,
     gone: &[Match],
     void: &[MatchNumber],
 ) -> Result<bool, PlanError> {
@@ -199,11 +205,8 @@ pub(super) async fn continue_from(
     numbers.extend(void);
     numbers.sort_unstable();
     numbers.dedup();
-    let removed = leave(db, game, edition, &numbers, false).await.map_err(failed)?;
     let removing = i64::try_from(numbers.len()).expect("they are in memory");
-    begin_standings(db, edition, before.id, &removed).await.map_err(failed)?;
-    let counted = before.counted - removed.matches();
-    editions::count(&mut *db, edition.id, counted, 0).await.map_err(failed)?;
+    continue_without(&mut *db, game, edition, before, &numbers, false).await.map_err(failed)?;
     let end = MatchNumber(edition.end);
     grow_plan(db, edition.id, before.matches - removing, end, false).await?;
     Ok(true)
@@ -229,16 +232,17 @@ async fn numbers_of(
     Ok(Some(numbers))
 }
 
-/// Takes matches out of an edition, and their lots out of the queue. Returns the sums of their
-/// counted results. `numbers` is in order. If some `may_return`, matches between entrants of the
-/// edition that are being played go on.
-pub(super) async fn leave(
+/// Begins a new edition with the standings of the edition `before`, and takes these matches, which
+/// are in order, out of it and their lots out of the queue. If some `may_return`, matches between
+/// entrants of the edition that are being played go on.
+pub(super) async fn continue_without(
     db: &mut PgConnection,
     game: &Game,
     edition: EditionScope,
+    before: &Edition,
     numbers: &[MatchNumber],
     may_return: bool,
-) -> Result<Tallies> {
+) -> Result<()> {
     let tournament = edition.tournament;
     absences::begin(&mut *db, edition, numbers).await?;
     let keeps = may_return.then_some(edition.id);
@@ -250,37 +254,17 @@ pub(super) async fn leave(
             removed.add(&played.outcome());
         }
     }
-    Ok(removed)
-}
-
-/// Stores the standings with which an edition begins: those of the entrants that stay, without the
-/// results that left.
-pub(super) async fn begin_standings(
-    db: &mut PgConnection,
-    edition: EditionScope,
-    before: arbiter_proto::ids::EditionId,
-    removed: &Tallies,
-) -> Result<()> {
     let entrants = editions::entrants(&mut *db, edition.id).await?;
     let staying: HashSet<Entrant> = entrants.into_iter().map(|row| row.entrant).collect();
-    let mut sums = standings::of_edition(&mut *db, before).await?;
+    let mut sums = standings::of_edition(&mut *db, before.id).await?;
     for (entrant, tally) in removed.by_entrant() {
         if let Some(sum) = sums.get_mut(entrant) {
             sum.subtract(tally);
         }
     }
     sums.retain(|entrant, sum| sum.matches > 0 && staying.contains(entrant));
-    standings::add(db, edition.id, &sums).await
-}
-
-/// Takes all matches of the edition `before` out of a new edition. [`drop_unneeded`] takes those
-/// that do not come back out of the queue.
-pub(super) async fn leave_all(
-    db: &mut PgConnection,
-    edition: EditionScope,
-    before: EditionScope,
-) -> Result<()> {
-    absences::begin_all(db, edition, before).await.map(drop)
+    standings::add(&mut *db, edition.id, &sums).await?;
+    editions::count(db, edition.id, before.counted - removed.matches(), 0).await
 }
 
 /// Takes all matches that the newest edition does not have out of the queue. If the edition may

@@ -25,7 +25,7 @@ use super::plan_difference::{PlanDifference, difference};
 use super::plan_history::{self, PlanMode, PlannedField};
 use super::planner::Planner;
 use super::{FileError, TournamentFile};
-use crate::db::editions::{self, Edition, EditionState};
+use crate::db::editions::{self, Edition, EditionScope, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::matches::{self, Match};
 use crate::db::tournaments::{self, Tournament};
@@ -284,15 +284,15 @@ impl Opening<'_> {
     }
 
     /// Prevents that results are counted until the edition is open, and reads the edition before
-    /// again: some may have been counted since it was read.
-    async fn lock(&mut self) -> Result<()> {
+    /// again: some may have been counted since it was read. Returns the scope of the edition.
+    async fn lock(&mut self, edition: EditionId) -> Result<EditionScope> {
         // From here on the coordinator computes little between two statements.
         db::limit_pause(&mut *self.db, db::MAX_PAUSE).await?;
         absences::lock(&mut *self.db, self.tournament.id).await?;
         if let Some(before) = &mut self.before {
             *before = editions::get(&mut *self.db, before.id).await?.ok_or(Error::RowNotFound)?;
         }
-        Ok(())
+        editions::scope(&mut *self.db, edition).await
     }
 
     /// Stores the matches that only this edition has, and takes out those that only the edition
@@ -303,11 +303,11 @@ impl Opening<'_> {
         difference: PlanDifference,
         matches: impl Iterator<Item = Match>,
     ) -> Result<(), OpenError> {
-        self.lock().await?;
+        let scope = self.lock(edition).await?;
         let before = self.before.as_ref().ok_or(Error::RowNotFound)?;
         let tournament = self.tournament.id;
-        let scope = editions::scope(&mut *self.db, edition).await?;
         let game = self.file.game();
+        let scope = EditionScope { from: before.from_match, ..scope };
         let PlanDifference { gone, mut added } = difference;
         let void = invalidated_matches::of_edition(&mut *self.db, before.scope()).await?;
         let again = matches::of_numbers(&mut *self.db, tournament, &void).await?;
@@ -334,11 +334,11 @@ impl Opening<'_> {
         matches: impl Iterator<Item = Match>,
         is_open_ended: bool,
     ) -> Result<(), OpenError> {
-        self.lock().await?;
+        let mut scope = self.lock(edition).await?;
         let db = self.db;
-        let scope = editions::scope(&mut *db, edition).await?;
         if let Some(before) = &self.before {
-            edition_matches::leave_all(&mut *db, scope, before.scope()).await?;
+            absences::begin_all(&mut *db, scope, before.scope()).await?;
+            scope.from = scope.end;
         }
         let mut adding = EditionMatches::new(&mut *db, self.file, self.file.game(), scope).await?;
         adding.add(&mut *db, matches).await?;
@@ -356,10 +356,9 @@ impl Opening<'_> {
         matches: impl Iterator<Item = Match>,
         is_comparable: bool,
     ) -> Result<(), OpenError> {
-        self.lock().await?;
+        let scope = self.lock(edition).await?;
         let db = self.db;
         let game = self.file.game();
-        let scope = editions::scope(&mut *db, edition).await?;
         let before = self.before.as_ref().filter(|_| is_comparable);
         let void = match before {
             Some(before) => invalidated_matches::of_edition(&mut *db, before.scope()).await?,
@@ -369,14 +368,12 @@ impl Opening<'_> {
         let chained = ChainedMatches::new(&mut *db, matches, former, &void, scope.end).await?;
         match (before, &self.before) {
             (Some(before), _) => {
-                let removed =
-                    edition_matches::leave(&mut *db, game, scope, &chained.gone, true).await?;
-                edition_matches::begin_standings(&mut *db, scope, before.id, &removed).await?;
-                let counted = before.counted - removed.matches();
-                editions::count(&mut *db, edition, counted, 0).await?;
+                let gone = &chained.gone;
+                edition_matches::continue_without(&mut *db, game, scope, before, gone, true)
+                    .await?;
             }
             (None, Some(other)) => {
-                edition_matches::leave_all(&mut *db, scope, other.scope()).await?;
+                absences::begin_all(&mut *db, scope, other.scope()).await?;
                 edition_matches::drop_unneeded(&mut *db, scope, true).await?;
             }
             (None, None) => {}

@@ -17,7 +17,7 @@ use arbiter_coordinator::db::bots::{self, Bot};
 use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::entrants::Roster;
 use arbiter_coordinator::db::lots::{self, RetryPolicy};
-use arbiter_coordinator::db::{invalidated_matches, tournaments, versions};
+use arbiter_coordinator::db::{invalidated_matches, matches, tournaments, versions};
 use arbiter_coordinator::match_invalidation;
 use arbiter_coordinator::queue::{Failure, LeasePolicy, LeasedLot, Queue, ReportStatus};
 use arbiter_coordinator::tournament::{
@@ -239,6 +239,10 @@ impl<'a> History<'a> {
     async fn begin_edition(&mut self, edition: Edition) {
         self.edition = edition;
         self.void.clear();
+        // A worker gives back matches that the edition before needed.
+        if self.dice.below(2) == 0 {
+            self.return_leases().await;
+        }
         self.check_newest().await;
     }
 
@@ -321,7 +325,8 @@ impl<'a> History<'a> {
         self.leased.extend(lots.into_iter().step_by(3));
     }
 
-    /// The organiser declares the false results void, and some random ones.
+    /// The organiser declares the false results void, some random ones, and some whose files matches
+    /// began with that are being played.
     async fn invalidate(&mut self) {
         let id = self.edition.tournament;
         let mut db = self.fixture.database.pool.begin().await.unwrap();
@@ -329,6 +334,12 @@ impl<'a> History<'a> {
         let query = sqlx::query_scalar(statement).bind(id);
         let played: Vec<MatchNumber> = query.fetch_all(&mut *db).await.unwrap();
         let mut named: Vec<_> = self.lies.iter().copied().collect();
+        if self.dice.below(2) == 0 {
+            for leased in matches::of_lots(&mut *db, id, &self.leased).await.unwrap() {
+                let before = leased.state_from.into_iter().flatten().flatten().map(MatchNumber);
+                named.extend(before.filter(|before| played.contains(before)));
+            }
+        }
         for _ in 0..self.dice.below(4) {
             if !played.is_empty() {
                 named.push(played[self.dice.index(played.len())]);
