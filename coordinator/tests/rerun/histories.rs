@@ -216,7 +216,7 @@ impl<'a> History<'a> {
     /// The organiser starts an edition, maybe with the same bots, or enters the value of the beacon.
     async fn start(&mut self) {
         let id = self.edition.tournament;
-        if self.file.beacon.is_some() && self.dice.below(3) == 0 {
+        if self.file.beacon.is_some() && self.dice.below(2) == 0 {
             let queue = &self.fixture.queue;
             let by = Some(self.organiser);
             let entered = beacon::set_value(queue, id, "2a", by, self.fixture.now).await;

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::Edition;
 use arbiter_coordinator::db::entrants::Roster;
 use arbiter_coordinator::db::matches::{self, Match};
+use arbiter_coordinator::match_invalidation;
+use arbiter_coordinator::queue::ReportStatus;
 use arbiter_games::gomoku;
 use arbiter_proto::ids::MatchNumber;
 
@@ -85,4 +88,33 @@ async fn a_returning_version_reuses_dependent_results() {
     }
     let scratch = Fixture::from_scratch(&cup, 7, Leaves::Notes, &changes).await;
     assert_eq!(fixture.export(fixture.official().await).await, scratch);
+}
+
+/// The match before is void, and leaves the same files when it is played again. So the match that
+/// was leased before is still needed.
+#[tokio::test]
+async fn a_match_in_play_goes_on_if_it_begins_with_the_same_files() {
+    let cup = tournament_file(gomoku::game(), PAIRING);
+    let mut fixture = Fixture::new(&cup, 2, Leaves::Notes).await;
+    let first = fixture.start().await;
+    let before = fixture.lease(&first, 1).await;
+    assert_eq!(fixture.play(&before).await, [ReportStatus::Accepted]);
+    let in_play = fixture.lease(&first, 64).await;
+    assert!(!in_play.is_empty());
+
+    let mut db = fixture.database.pool.acquire().await.unwrap();
+    let (by, _) = access::create(&mut *db, Role::Organiser, "o", fixture.now).await.unwrap();
+    let void = [before[0].first_match()];
+    let id = fixture.tournament.id;
+    match_invalidation::apply(&mut db, id, &void, by, "a clock", fixture.now).await.unwrap();
+    drop(db);
+    let second = fixture.start().await;
+    assert!(!fixture.maintain(&second).await);
+    let again = fixture.lease(&second, 64).await;
+    assert_eq!(fixture.play(&again).await, [ReportStatus::Accepted]);
+    assert!(!fixture.maintain(&second).await);
+    assert_eq!(fixture.lease(&second, 64).await, []);
+    let statuses = fixture.play(&in_play).await;
+    assert!(statuses.iter().all(|status| *status == ReportStatus::Accepted), "{statuses:?}");
+    fixture.finish(&second).await;
 }
