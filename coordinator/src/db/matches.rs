@@ -169,7 +169,8 @@ pub async fn planned(
         " AND m.number >= $4 AND ($5::int IS NULL OR $5 = ANY (m.seats)) ORDER BY m.number LIMIT $6"
     );
     let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    let query = query.bind(edition.end).bind(first.0.max(edition.from)).bind(only.map(|entrant| entrant.0));
+    let query =
+        query.bind(edition.end).bind(first.0.max(edition.from)).bind(only.map(|entrant| entrant.0));
     query.bind(i64::from(limit)).fetch_all(db).await
 }
 

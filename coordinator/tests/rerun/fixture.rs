@@ -38,6 +38,10 @@ const UNLIMITED_RETRIES: LeasePolicy = LeasePolicy {
     },
 };
 
+/// A beacon whose value may be entered from the first edition on.
+pub(crate) const BEACON: &str =
+    "beacon = \"a draw\"\n[submissions]\ncloses = \"2026-01-01T12:00:01Z\"";
+
 /// A change of the participants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {

@@ -29,7 +29,7 @@ use arbiter_proto::ids::{EditionId, MatchNumber, TokenId};
 use time::Duration;
 
 use crate::fixture::Change::{Submit, Withdraw};
-use crate::fixture::{Fixture, Honesty, Leaves, name, tournament_file};
+use crate::fixture::{BEACON, Fixture, Honesty, Leaves, name, tournament_file};
 use crate::support::Database;
 use crate::support::test_clock::AtTime as _;
 
@@ -51,9 +51,6 @@ const LEASE_POLICY: LeasePolicy = LeasePolicy {
         max_delay: Duration::seconds(4),
     },
 };
-
-/// A beacon whose value may be entered from the first edition on.
-const BEACON: &str = "beacon = \"a draw\"\n[submissions]\ncloses = \"2026-01-01T12:00:01Z\"";
 
 /// A kind of tournament.
 struct Case {

@@ -1,12 +1,13 @@
 //! After a bot submits a new version, only the matches of this bot are played.
 
-use arbiter_coordinator::db::{bots, editions, standings};
+use arbiter_coordinator::db::{bots, editions, matches, standings};
 use arbiter_coordinator::leaderboard_cache::LeaderboardCache;
+use arbiter_coordinator::tournament::beacon;
 use arbiter_games::{Games, bitwa, blackjack, tricks, wojna};
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::{EditionId, MatchNumber};
 
 use crate::fixture::Change::Submit;
-use crate::fixture::{Fixture, Leaves, name, tournament_file};
+use crate::fixture::{BEACON, Fixture, Leaves, name, tournament_file};
 
 /// The number of matches of a bot.
 fn count_matches(played: &[Vec<String>], bot: u16) -> usize {
@@ -100,6 +101,39 @@ async fn check_history(fixture: &Fixture, bot: u16, editions: &[EditionId]) {
     let ended = editions::get(pool, editions[1]).await.unwrap().unwrap().ended_at;
     let earlier = standings::of_bot(pool, bot_row.id, ended).await.unwrap();
     assert_eq!(earlier, history[1..], "expected the editions before that time");
+}
+
+#[tokio::test]
+async fn a_result_that_leaves_before_it_is_counted_comes_back_once() {
+    let cup = tournament_file(tricks::game(), "");
+    let mut fixture = Fixture::new(&cup, 4, Leaves::Nothing).await;
+    let first = fixture.start().await;
+    fixture.play_available(&first).await;
+    let third = fixture.reopen(&[Submit(3, 2), Submit(3, 1)]).await;
+    fixture.finish(&third).await;
+    assert_eq!((fixture.played(&first).len(), fixture.played(&third).len()), (6, 0));
+}
+
+/// The value of a beacon changes the seeds of all later editions.
+#[tokio::test]
+async fn results_with_another_seed_are_not_reused() {
+    for (game, lines) in [(tricks::game(), ""), (blackjack::game(), "\n[schedule]\nepisodes = 9")] {
+        let cup = tournament_file(&game, &format!("{BEACON}{lines}"));
+        let mut fixture = Fixture::new(&cup, 3, Leaves::Nothing).await;
+        let first = fixture.start().await;
+        fixture.finish(&first).await;
+        let id = fixture.tournament.id;
+        let queue = &fixture.queue;
+        let (_, second) = beacon::set_value(queue, id, "2a", None, fixture.now).await.unwrap();
+        let second = second.unwrap();
+        fixture.finish(&second).await;
+        let third = fixture.reopen(&[Submit(1, 2), Submit(1, 1)]).await;
+        fixture.finish(&third).await;
+        let pool = &fixture.database.pool;
+        let planned = matches::planned(pool, third.scope(), MatchNumber(0), None, 1).await;
+        let least = planned.unwrap()[0].number.0;
+        assert!(least >= second.first_match, "{game}: match {least} has another seed");
+    }
 }
 
 /// Only void matches are played again.
