@@ -443,9 +443,9 @@ CREATE TABLE matches (
             AND (cardinality(seats) < 16 OR seats[16] <> ALL (seats[1:15])))
     )
 ) PARTITION BY RANGE (tournament);
--- A new edition finds the matches that are stored already by their seed keys, with an index of each
--- partition. That of a tournament is created after the matches of its first edition, because an index
--- of millions of random keys is built much faster than it grows.
+-- A new edition finds the matches that are stored already by their seed keys and seats, with an index
+-- of each partition. That of a tournament is created after the matches of its first edition, because
+-- an index of millions of random keys is built much faster than it grows.
 -- `state_from` changes when an unplayed match turns out to be one that is stored already.
 CREATE TRIGGER matches_are_immutable
     BEFORE UPDATE OF number, seed_key, tournament, board, seats, carried, params ON matches
@@ -569,7 +569,8 @@ $$;
 
 -- The shared partitions.
 CREATE TABLE matches_shared PARTITION OF matches FOR VALUES FROM (1000000000) TO (MAXVALUE);
-CREATE INDEX matches_shared_by_seed_key ON matches_shared (tournament, seed_key);
+CREATE INDEX matches_shared_by_seats
+    ON matches_shared (tournament, hash_array_extended(seats, seed_key));
 CREATE TABLE absences_shared PARTITION OF absences FOR VALUES FROM (1000000000) TO (MAXVALUE);
 CREATE TABLE results_shared PARTITION OF results FOR VALUES FROM (1000000000) TO (MAXVALUE);
 CREATE TABLE evidence_shared PARTITION OF evidence FOR VALUES FROM (1000000000) TO (MAXVALUE);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use arbiter_proto::ids::{MatchNumber, TournamentId};
-use sqlx::{PgConnection, PgExecutor, Result};
+use sqlx::{PgExecutor, Result};
 
 use super::editions::{EditionScope, members};
 
@@ -38,21 +38,20 @@ pub async fn begin_all(
 
 /// Brings matches back into the newest edition.
 pub async fn end(
-    connection: &mut PgConnection,
+    db: impl PgExecutor<'_>,
     edition: EditionScope,
     numbers: &[MatchNumber],
 ) -> Result<()> {
     // They may have been taken out of this edition a moment ago.
-    for statement in [
-        "DELETE FROM absences
-        WHERE tournament = $1 AND number = ANY ($3) AND until IS NULL AND since = $2",
-        "UPDATE absences SET until = $2
-        WHERE tournament = $1 AND number = ANY ($3) AND until IS NULL",
-    ] {
-        let query = sqlx::query(statement).bind(edition.tournament).bind(edition.number);
-        query.bind(numbers).execute(&mut *connection).await?;
-    }
-    Ok(())
+    let statement = "
+        WITH just_begun AS (
+            DELETE FROM absences
+            WHERE tournament = $1 AND number = ANY ($3) AND until IS NULL AND since = $2
+        )
+        UPDATE absences SET until = $2
+        WHERE tournament = $1 AND number = ANY ($3) AND until IS NULL AND since < $2";
+    let query = sqlx::query(statement).bind(edition.tournament).bind(edition.number);
+    query.bind(numbers).execute(db).await.map(drop)
 }
 
 /// The matches `firsts[i] … pasts[i] - 1`, for each i, that the newest edition does not have.

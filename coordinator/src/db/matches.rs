@@ -1,5 +1,7 @@
 //! The matches of tournaments, as planned. Each is stored once, for all editions that need it.
 
+use std::fmt::{self, Write as _};
+
 use arbiter_proto::ids::{MatchNumber, TournamentId};
 use arbiter_ranking::Entrant;
 use serde_json::Value;
@@ -79,8 +81,18 @@ pub struct StoredMatch {
 }
 
 /// The entrants of a match, seat 1 first.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seats(pub Vec<Entrant>);
+
+/// The seats as Postgres writes an array.
+impl fmt::Display for Seats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, entrant) in self.0.iter().enumerate() {
+            write!(f, "{}{}", if place == 0 { '{' } else { ',' }, entrant.0)?;
+        }
+        f.write_char('}')
+    }
+}
 
 impl From<Vec<i32>> for Seats {
     fn from(numbers: Vec<i32>) -> Self {
@@ -144,18 +156,6 @@ pub async fn range(
     sqlx::query_as(statement).bind(tournament).bind(first).bind(count).fetch_all(db).await
 }
 
-/// The columns of a match `m`, and the rest of the statement. `$1` to `$3` select an edition.
-macro_rules! of_edition {
-    ($rest:literal) => {
-        concat!(
-            "SELECT m.number, m.seed_key, m.board, m.seats, m.carried, m.state_from, m.params
-            FROM matches m WHERE ",
-            members!("m"),
-            $rest
-        )
-    };
-}
-
 /// At most `limit` planned matches of an edition from the number `first` on, in order. With `only`,
 /// only matches of this entrant.
 pub async fn planned(
@@ -165,7 +165,10 @@ pub async fn planned(
     only: Option<Entrant>,
     limit: u32,
 ) -> Result<Vec<Match>> {
-    let statement = of_edition!(
+    let statement = concat!(
+        "SELECT m.number, m.seed_key, m.board, m.seats, m.carried, m.state_from, m.params
+        FROM matches m WHERE ",
+        members!("m"),
         " AND m.number >= $4 AND ($5::int IS NULL OR $5 = ANY (m.seats)) ORDER BY m.number LIMIT $6"
     );
     let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
@@ -174,26 +177,62 @@ pub async fn planned(
     query.bind(i64::from(limit)).fetch_all(db).await
 }
 
-/// The matches of an edition with these seed keys.
-pub async fn with_seed_keys(
-    db: impl PgExecutor<'_>,
-    edition: EditionScope,
-    seed_keys: &[i64],
-) -> Result<Vec<Match>> {
-    let statement = of_edition!(" AND m.seed_key = ANY ($4)");
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    query.bind(edition.end).bind(seed_keys).fetch_all(db).await
+/// Matches `m` with the seed key and the seats of planned ones `u`, by the index of both
+/// ([`super::partitions::index_matches`]). `$1` is the tournament, and the arguments are the
+/// parameters with the arrays of [`keys_of`]. Other boards, carried points and parameters have to be
+/// left out by the caller.
+macro_rules! with_keys {
+    ($seed_keys:literal, $seats:literal) => {
+        concat!(
+            "unnest(",
+            $seed_keys,
+            "::bigint[], ",
+            $seats,
+            "::text[]) AS u (seed_key, seats)
+        CROSS JOIN LATERAL (
+            SELECT * FROM matches
+            WHERE tournament = $1 AND seed_key = u.seed_key AND seats = u.seats::int[]
+              AND hash_array_extended(seats, seed_key)
+                = hash_array_extended(u.seats::int[], u.seed_key) OFFSET 0
+        ) AS m"
+        )
+    };
 }
 
-/// The stored matches with these seed keys that are not void and have the rules and the seed of an
-/// edition. Matches that begin with files are left out.
+/// The seed keys and the seats of matches, each pair once.
+fn keys_of(planned: &[Match]) -> (Vec<i64>, Vec<String>) {
+    let mut keys: Vec<_> = planned.iter().map(|row| (row.seed_key, &row.seats)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.into_iter().map(|(seed_key, seats)| (seed_key, seats.to_string())).unzip()
+}
+
+/// The matches of an edition with the seed keys and the seats of these.
+pub async fn same_seats(
+    db: impl PgExecutor<'_>,
+    edition: EditionScope,
+    planned: &[Match],
+) -> Result<Vec<Match>> {
+    let statement = concat!(
+        "SELECT m.number, m.seed_key, m.board, m.seats, m.carried, m.state_from, m.params FROM ",
+        with_keys!("$4", "$5"),
+        " WHERE ",
+        members!("m")
+    );
+    let (seed_keys, seats) = keys_of(planned);
+    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+    query.bind(edition.end).bind(seed_keys).bind(seats).fetch_all(db).await
+}
+
+/// The stored matches with the seed keys and the seats of these that are not void and have the rules
+/// and the seed of an edition. Matches that begin with files are left out.
 pub async fn find_stored(
     db: impl PgExecutor<'_>,
     edition: EditionScope,
-    seed_keys: &[i64],
+    planned: &[Match],
 ) -> Result<Vec<StoredMatch>> {
-    let statement = "
-        WITH comparable AS MATERIALIZED (
+    let statement = concat!(
+        "WITH comparable AS MATERIALIZED (
             SELECT e.first_match, e.end_match FROM editions this
             JOIN tournaments t ON t.id = this.tournament
             JOIN editions e ON e.tournament = this.tournament
@@ -202,22 +241,25 @@ pub async fn find_stored(
         )
         SELECT m.number, m.seed_key, m.board, m.seats, m.carried, m.state_from, m.params,
             r.number IS NOT NULL AS is_played, coalesce(lot.state = 'counted', false) AS is_counted
-        FROM matches m
-        LEFT JOIN LATERAL (
+        FROM ",
+        with_keys!("$3", "$4"),
+        " LEFT JOIN LATERAL (
             SELECT number FROM results WHERE tournament = $1 AND number = m.number
         ) AS r ON true
         LEFT JOIN LATERAL (
             SELECT state FROM lots WHERE tournament = $1 AND number <= m.number
             ORDER BY number DESC LIMIT 1
         ) AS lot ON r.number IS NOT NULL
-        WHERE m.tournament = $1 AND m.seed_key = ANY ($3) AND m.state_from IS NULL
+        WHERE m.state_from IS NULL
           AND EXISTS (
               SELECT FROM comparable c WHERE c.first_match <= m.number AND m.number < c.end_match)
           AND NOT EXISTS (
               SELECT FROM invalidated_matches v WHERE v.tournament = $1 AND v.number = m.number)
-        ORDER BY m.number";
+        ORDER BY m.number"
+    );
+    let (seed_keys, seats) = keys_of(planned);
     let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.id);
-    query.bind(seed_keys).fetch_all(db).await
+    query.bind(seed_keys).bind(seats).fetch_all(db).await
 }
 
 /// These matches of a tournament, in order.

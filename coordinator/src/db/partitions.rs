@@ -63,15 +63,16 @@ pub async fn truncate_records(
     run(connection, format!("TRUNCATE records_{tournament}")).await
 }
 
-/// Creates the index by seed key of a tournament's matches, after those of its first edition.
-/// Tournaments in the shared partition use that of the partition.
+/// Creates the index by seed key and seats of a tournament's matches, after those of its first
+/// edition. Tournaments in the shared partition use that of the partition. A bot with many versions
+/// has many matches with the same seed key.
 pub async fn index_matches(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
     if !exist(&mut *connection, tournament).await? {
         return Ok(());
     }
     let statement = format!(
-        "CREATE INDEX IF NOT EXISTS matches_{tournament}_by_seed_key ON matches_{tournament} \
-         (seed_key)"
+        "CREATE INDEX IF NOT EXISTS matches_{tournament}_by_seats ON matches_{tournament} \
+         (hash_array_extended(seats, seed_key))"
     );
     run(connection, statement).await
 }

@@ -48,7 +48,9 @@ impl Queue {
         }
         let new = checked.iter().filter(|lot| lot.stored.is_none());
         let new: Vec<_> = new.map(|lot| lot.number).collect();
-        lots::end_check(&mut *db, tournament, &new).await?;
+        if !new.is_empty() {
+            lots::end_check(&mut *db, tournament, &new).await?;
+        }
         let same: Vec<_> = checked.iter().copied().filter(|lot| lot.stored.is_some()).collect();
         if !same.is_empty() {
             self.substitute(db, edition.scope(), &same).await?;
@@ -74,11 +76,16 @@ impl Queue {
             states.iter().any(|(number, state)| lot.stored == Some(*number) && is_played(*state))
         });
         let unblocks: Vec<_> = played.map(|lot| lot.number.0).collect();
-        lots::promote(&mut *db, tournament, &unblocks).await?;
+        if !unblocks.is_empty() {
+            lots::promote(&mut *db, tournament, &unblocks).await?;
+        }
         lots::substitute(&mut *db, tournament, &added, &stored).await?;
         absences::end(&mut *db, edition, &stored).await?;
         let counted = states.iter().filter(|(_, state)| *state == LotState::Counted);
         let counted: Vec<_> = counted.map(|(number, _)| *number).collect();
+        if counted.is_empty() {
+            return Ok(());
+        }
         let game = editions::game(&mut *db, self.games(), edition.id).await?;
         let mut tallies = Tallies::new(&game);
         for played in results::of_matches(&mut *db, tournament, &counted).await? {

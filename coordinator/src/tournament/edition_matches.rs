@@ -5,7 +5,7 @@
 //! A new edition begins with the matches of the edition before. Its plan and the plan before are
 //! compared without the database ([`super::plan_difference`]): each is a function of its bots and
 //! its history. Then only the difference is written: matches that leave become absent and lose their
-//! lots, and each match that joins is looked up by its seed key, in case an earlier edition had it.
+//! lots, and each match that joins is looked up by its seed key and seats, in case an earlier edition had it.
 //! If so, it comes back with its result, otherwise it is added. The standings begin as those of the
 //! edition before, without the results that left and with those that came back.
 //!
@@ -91,9 +91,8 @@ impl<'a> EditionMatches<'a> {
     }
 
     async fn add_chunk(&mut self, db: &mut PgConnection, chunk: Vec<Match>) -> Result<()> {
-        let keys: Vec<_> = chunk.iter().map(|planned| planned.seed_key).collect();
         let mut stored: HashMap<MatchKey, StoredMatch> = HashMap::new();
-        for found in matches::find_stored(&mut *db, self.edition, &keys).await? {
+        for found in matches::find_stored(&mut *db, self.edition, &chunk).await? {
             stored.entry(found.planned.key()).or_insert(found);
         }
         let mut returning = Vec::new();
@@ -220,8 +219,7 @@ async fn numbers_of(
 ) -> Result<Option<Vec<MatchNumber>>> {
     let mut numbers = Vec::with_capacity(planned.len());
     for chunk in planned.chunks(CHUNK) {
-        let keys: Vec<_> = chunk.iter().map(|planned| planned.seed_key).collect();
-        let stored = matches::with_seed_keys(&mut *db, edition, &keys).await?;
+        let stored = matches::same_seats(&mut *db, edition, chunk).await?;
         let by_key: HashMap<_, _> =
             stored.iter().map(|stored| (stored.key(), stored.number)).collect();
         for planned in chunk {

@@ -262,8 +262,7 @@ pub(super) async fn results_of(
     planned: &[Match],
     entrants: &[Entrant],
 ) -> sqlx::Result<Vec<SeatedResult>> {
-    let keys: Vec<_> = planned.iter().map(|planned| planned.seed_key).collect();
-    let stored = matches::with_seed_keys(&mut *db, edition.scope(), &keys).await?;
+    let stored = matches::same_seats(&mut *db, edition.scope(), planned).await?;
     let numbers: Vec<_> = stored.iter().map(|stored| stored.number).collect();
     let results = results::of_matches(&mut *db, edition.tournament, &numbers).await?;
     let mut by_number: HashMap<_, _> =

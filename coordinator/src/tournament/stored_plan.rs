@@ -162,8 +162,7 @@ impl StoredPlan {
         page: &mut Vec<Match>,
         visit: &mut impl FnMut(&Match, Option<&Match>) -> Result<(), String>,
     ) -> Result<Result<(), Error>, String> {
-        let keys: Vec<_> = page.iter().map(|planned| planned.seed_key).collect();
-        let reading = matches::with_seed_keys(&self.pool, self.edition, &keys);
+        let reading = matches::same_seats(&self.pool, self.edition, page);
         let stored = match Handle::current().block_on(reading) {
             Ok(stored) => stored,
             Err(error) => return Ok(Err(error)),

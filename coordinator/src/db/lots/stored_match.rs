@@ -6,7 +6,7 @@
 //! the same, and the stored one takes its place.
 
 use arbiter_proto::ids::{LotNumber, MatchNumber, TournamentId};
-use sqlx::{FromRow, PgConnection, PgExecutor, Result};
+use sqlx::{FromRow, PgExecutor, Result};
 
 use super::LotState;
 
@@ -37,6 +37,8 @@ pub async fn find_stored(
             JOIN editions this ON this.tournament = n.tournament
                 AND this.first_match <= n.number AND n.number < this.end_match
             JOIN matches o ON o.tournament = n.tournament AND o.seed_key = n.seed_key
+                AND hash_array_extended(o.seats, o.seed_key)
+                    = hash_array_extended(n.seats, n.seed_key)
                 AND o.number < n.number AND o.state_from IS NOT NULL
             JOIN editions e ON e.tournament = o.tournament
                 AND e.first_match <= o.number AND o.number < e.end_match
@@ -85,34 +87,37 @@ pub async fn end_check(
 /// Puts stored matches in the place of added ones that are the same: the lots and matches after
 /// them refer to the stored match from now on, and the added match is deleted.
 pub async fn substitute(
-    connection: &mut PgConnection,
+    db: impl PgExecutor<'_>,
     tournament: TournamentId,
     added: &[LotNumber],
     stored: &[MatchNumber],
 ) -> Result<()> {
-    let statements = [
-        "UPDATE matches AS m SET state_from = (
-            SELECT array_agg(coalesce(u.stored, s.number) ORDER BY s.seat)
+    let statement = "
+        WITH same AS MATERIALIZED (
+            SELECT * FROM unnest($2::bigint[], $3::bigint[]) AS u (added, stored)
+        ), later AS MATERIALIZED (
+            SELECT same.added, same.stored, o.after
+            FROM same JOIN lot_order o ON o.tournament = $1 AND o.before = same.added
+        ), ordered AS (
+            INSERT INTO lot_order (tournament, before, after)
+            SELECT $1, stored, after FROM later ON CONFLICT DO NOTHING
+        ), unordered AS (
+            DELETE FROM lot_order o USING (
+                SELECT added AS before, after FROM later
+                UNION ALL
+                SELECT s.before, m.number FROM matches m CROSS JOIN unnest(m.state_from) AS s (before)
+                WHERE m.tournament = $1 AND m.number = ANY ($2)
+            ) AS gone
+            WHERE o.tournament = $1 AND o.before = gone.before AND o.after = gone.after
+        ), without_lots AS (
+            DELETE FROM lots WHERE tournament = $1 AND number = ANY ($2)
+        ), without_matches AS (
+            DELETE FROM matches WHERE tournament = $1 AND number = ANY ($2)
+        )
+        UPDATE matches AS m SET state_from = (
+            SELECT array_agg(coalesce(same.stored, s.number) ORDER BY s.seat)
             FROM unnest(m.state_from) WITH ORDINALITY AS s (number, seat)
-            LEFT JOIN unnest($2::bigint[], $3::bigint[]) AS u (added, stored) ON u.added = s.number)
-        WHERE m.tournament = $1 AND m.number = ANY (ARRAY(
-            SELECT after FROM lot_order WHERE tournament = $1 AND before = ANY ($2)))
-          AND $3::bigint[] IS NOT NULL",
-        "INSERT INTO lot_order (tournament, before, after)
-        SELECT $1, u.stored, o.after FROM unnest($2::bigint[], $3::bigint[]) AS u (added, stored)
-        JOIN lot_order o ON o.tournament = $1 AND o.before = u.added
-        ON CONFLICT DO NOTHING",
-        "DELETE FROM lot_order
-        WHERE tournament = $1 AND (before = ANY ($2) OR after = ANY ($2))
-          AND $3::bigint[] IS NOT NULL",
-        "DELETE FROM lots
-        WHERE tournament = $1 AND number = ANY ($2) AND $3::bigint[] IS NOT NULL",
-        "DELETE FROM matches
-        WHERE tournament = $1 AND number = ANY ($2) AND $3::bigint[] IS NOT NULL",
-    ];
-    for statement in statements {
-        let query = sqlx::query(statement).bind(tournament).bind(added).bind(stored);
-        query.execute(&mut *connection).await?;
-    }
-    Ok(())
+            LEFT JOIN same ON same.added = s.number)
+        WHERE m.tournament = $1 AND m.number = ANY (ARRAY(SELECT after FROM later))";
+    sqlx::query(statement).bind(tournament).bind(added).bind(stored).execute(db).await.map(drop)
 }
