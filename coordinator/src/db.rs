@@ -76,13 +76,15 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 /// few rows and worst for millions. All our statements find rows by key, so the settings disable
 /// all other scans and joins. An open transaction blocks vacuum on every table and keeps its locks.
 /// So the server soon ends an idle one, for example after a network failure.
-const SESSION: [(&str, &str); 13] = [
+const SESSION: [(&str, &str); 14] = [
     ("application_name", "arbiter"),
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
+    // A parallel plan takes milliseconds to start, and never ends early.
+    ("max_parallel_workers_per_gather", "0"),
     ("jit", "off"),
     ("statement_timeout", "120s"),
     // A statement that waits for a lock holds locks itself, so its wait is short.
@@ -306,6 +308,7 @@ pub async fn prepare_large_join(connection: &mut PgConnection) -> Result<()> {
         SET LOCAL plan_cache_mode = force_custom_plan;
         SET LOCAL enable_hashjoin = on;
         SET LOCAL enable_nestloop = off;
+        SET LOCAL max_parallel_workers_per_gather = 2;
         SET LOCAL work_mem = '64MB'";
     sqlx::raw_sql(settings).execute(connection).await.map(drop)
 }

@@ -7,6 +7,7 @@ ALTER ROLE CURRENT_USER SET enable_seqscan = 'off';
 ALTER ROLE CURRENT_USER SET enable_bitmapscan = 'off';
 ALTER ROLE CURRENT_USER SET enable_hashjoin = 'off';
 ALTER ROLE CURRENT_USER SET enable_mergejoin = 'off';
+ALTER ROLE CURRENT_USER SET max_parallel_workers_per_gather = '0';
 ALTER ROLE CURRENT_USER SET jit = 'off';
 ALTER ROLE CURRENT_USER SET statement_timeout = '120s';
 ALTER ROLE CURRENT_USER SET lock_timeout = '5s';

@@ -89,6 +89,9 @@ pub struct EditionScope {
 
 /// The condition that the match of a row belongs to an edition, where `$1` to `$3` are the
 /// tournament, number and end of its [`EditionScope`].
+///
+/// `OFFSET 0` prevents an anti-join, of which Postgres expects nearly no rows. For a page of matches
+/// it would read all of them and sort.
 macro_rules! members {
     ($row:literal) => {
         concat!(
@@ -99,7 +102,7 @@ macro_rules! members {
                 SELECT FROM absences absent
                 WHERE absent.tournament = $1 AND absent.number = ",
             $row,
-            ".number AND absent.since <= $2 AND (absent.until IS NULL OR absent.until > $2))"
+            ".number AND absent.since <= $2 AND (absent.until IS NULL OR absent.until > $2) OFFSET 0)"
         )
     };
 }
