@@ -29,7 +29,7 @@ pub async fn cancel(connection: &mut PgConnection, tournament: TournamentId) -> 
     Ok(leased.rows_affected() + others.rows_affected())
 }
 
-/// Cancels the pending lots of a tournament without a running edition, and returns their number.
+/// Cancels the pending lots of a tournament without an open edition, and returns their number.
 /// Such lots remain if a concurrent transaction returned or expired their leases while the edition
 /// was cancelled.
 pub async fn cancel_returned(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<u64> {
@@ -40,7 +40,7 @@ pub async fn cancel_returned(db: impl PgExecutor<'_>, tournament: TournamentId) 
         )
         UPDATE lots AS l SET state = 'cancelled'
         FROM open WHERE l.tournament = $1 AND l.number = open.number AND NOT EXISTS (
-            SELECT FROM editions e WHERE e.tournament = $1 AND e.state = 'running')";
+            SELECT FROM editions e WHERE e.tournament = $1 AND e.state IN ('planning', 'running'))";
     Ok(sqlx::query(statement).bind(tournament).execute(db).await?.rows_affected())
 }
 
