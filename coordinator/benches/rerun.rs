@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::editions::{self, Edition};
-use arbiter_coordinator::db::{bots, tournaments, versions};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{
     Dispatcher, LeasePolicy, LeasedLot, Queue, Report, ReportSender, Task,
@@ -26,7 +25,7 @@ use arbiter_proto::level::Level;
 use sqlx::PgPool;
 use tokio::task::JoinSet;
 
-use support::{NOW, result};
+use support::{NOW, result, submit};
 
 mod support;
 
@@ -101,19 +100,6 @@ async fn measure(pool: &PgPool, worker: WorkerId, case: &Case) {
         100.0 * (seconds / min_seconds - 1.0),
         1000.0 * (seconds - min_seconds) / f64::from(case.chain)
     );
-}
-
-async fn submit(pool: &PgPool, tournament: TournamentId, bot: i32, bundle: u8) {
-    let name = format!("bot-{bot}");
-    let digest = [bundle; 32];
-    versions::store_bundle(pool, &digest, &[bundle]).await.expect("a bundle");
-    let row = bots::find(pool, tournament, &name).await.expect("the database answers");
-    let bot = match row {
-        Some(bot) => bot.id,
-        None => bots::create(pool, tournament, None, &name, NOW).await.expect("a bot"),
-    };
-    versions::submit(pool, bot, &digest, NOW).await.expect("a version");
-    tournaments::mark_changed(pool, tournament, NOW).await.expect("the change is stored");
 }
 
 /// Runs a coordinator and its workers until this edition is the official one.

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::editions::{self, Edition};
-use arbiter_coordinator::db::{bots, tournaments, versions};
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_coordinator::tournament::{
     EditionOpener, IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
@@ -23,8 +22,8 @@ use arbiter_games::Games;
 use arbiter_proto::ids::TournamentId;
 use sqlx::PgPool;
 
-use support::NOW;
 use support::measure::{memory, reset_peak_memory};
+use support::{NOW, submit};
 
 mod support;
 
@@ -187,20 +186,6 @@ async fn play(queue: &Queue, edition: &Edition) -> i64 {
     while queue.count(edition.tournament).await.expect("the results are counted") > 0 {}
     assert!(queue.complete(edition.id, NOW).await.expect("the database answers"), "it is complete");
     played
-}
-
-async fn submit(pool: &PgPool, tournament: TournamentId, bot: i32, version: u32) {
-    let name = format!("bot-{bot}");
-    let mut digest = [0; 32];
-    digest[..4].copy_from_slice(&version.to_be_bytes());
-    versions::store_bundle(pool, &digest, b"bundle").await.expect("a bundle");
-    let row = bots::find(pool, tournament, &name).await.expect("the database answers");
-    let bot = match row {
-        Some(bot) => bot.id,
-        None => bots::create(pool, tournament, None, &name, NOW).await.expect("a bot"),
-    };
-    versions::submit(pool, bot, &digest, NOW).await.expect("a version");
-    tournaments::mark_changed(pool, tournament, NOW).await.expect("the change is stored");
 }
 
 /// The rows that were written until now.

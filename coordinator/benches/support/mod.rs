@@ -9,7 +9,7 @@ use std::time::Instant;
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::results::{self, MatchResult};
-use arbiter_coordinator::db::{self, bots, editions, versions, workers};
+use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{LeasePolicy, NewLot, Order, Plan, Queue};
 use arbiter_coordinator::tournament::file::{Audit, Share, TournamentFile};
@@ -114,6 +114,22 @@ pub(crate) async fn running_audited(
     queue.plan(edition, plan(&versions, matches, per_lot)).await.expect("the plan is stored");
     assert!(queue.start(edition).await.expect("the plan is valid"));
     edition
+}
+
+/// Submits a version of the bot with this number, whose program has this number as well. The bot
+/// enters if it is new.
+pub(crate) async fn submit(pool: &PgPool, tournament: TournamentId, bot: i32, program: u32) {
+    let name = format!("bot-{bot}");
+    let mut digest = [0; 32];
+    digest[..4].copy_from_slice(&program.to_be_bytes());
+    versions::store_bundle(pool, &digest, b"bundle").await.expect("a bundle");
+    let row = bots::find(pool, tournament, &name).await.expect("the database answers");
+    let bot = match row {
+        Some(bot) => bot.id,
+        None => bots::create(pool, tournament, None, &name, NOW).await.expect("a bot"),
+    };
+    versions::submit(pool, bot, &digest, NOW).await.expect("a version");
+    tournaments::mark_changed(pool, tournament, NOW).await.expect("the change is stored");
 }
 
 /// An edition of this many bots without a plan.
