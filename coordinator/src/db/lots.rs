@@ -315,7 +315,14 @@ pub async fn find_plan_error(
     first: MatchNumber,
     end: MatchNumber,
 ) -> Result<Option<String>> {
+    // Sessions have nested loops only: a join of lots and their numbers of dependencies would take
+    // quadratic time.
     let statement = "
+        WITH dependencies AS MATERIALIZED (
+            SELECT o.before, o.after, l.state, l.has_dependents
+            FROM lot_order o LEFT JOIN lots l ON l.tournament = $1 AND l.number = o.before
+            WHERE o.tournament = $1 AND o.after >= $2
+        )
         SELECT coalesce(
             (SELECT CASE WHEN number > due THEN 'match ' || due || ' is in no lot'
                          ELSE 'match ' || number || ' is in two lots' END
@@ -327,19 +334,15 @@ pub async fn find_plan_error(
             (SELECT 'the lots hold ' || coalesce(sum(count), 0) || ' matches of ' || ($3 - $2)
              FROM lots WHERE tournament = $1 AND number >= $2
              HAVING coalesce(sum(count), 0) <> $3 - $2),
-            (SELECT 'lot ' || l.number || ' waits for ' || l.blockers
-                 || ' lots, and the order names ' || coalesce(o.befores, 0)
-             FROM (SELECT number, blockers FROM lots
-                   WHERE tournament = $1 AND number >= $2) AS l
-             LEFT JOIN (
-                 SELECT o.after, count(*) AS befores FROM lot_order o
-                 JOIN lots b ON b.tournament = $1 AND b.number = o.before
-                     AND b.state NOT IN ('reported', 'counted')
-                 WHERE o.tournament = $1 AND o.after >= $2 GROUP BY o.after
-             ) AS o ON o.after = l.number
-             WHERE l.blockers <> coalesce(o.befores, 0) LIMIT 1),
-            (SELECT 'lot ' || o.before || ' is not marked as one that others wait for'
-             FROM lot_order o LEFT JOIN lots l ON l.tournament = $1 AND l.number = o.before
-             WHERE o.tournament = $1 AND o.after >= $2 AND l.has_dependents IS NOT TRUE LIMIT 1))";
+            (SELECT 'lot ' || number || ' waits for ' || sum(blockers)
+                 || ' lots, and the order names ' || sum(befores)
+             FROM (SELECT number, blockers, 0 AS befores FROM lots
+                   WHERE tournament = $1 AND number >= $2 AND blockers > 0
+                   UNION ALL
+                   SELECT after, 0, 1 FROM dependencies
+                   WHERE state NOT IN ('reported', 'counted')) AS counts
+             GROUP BY number HAVING sum(blockers) <> sum(befores) ORDER BY number LIMIT 1),
+            (SELECT 'lot ' || before || ' is not marked as one that others wait for'
+             FROM dependencies WHERE has_dependents IS NOT TRUE LIMIT 1))";
     sqlx::query_scalar(statement).bind(tournament).bind(first).bind(end).fetch_one(db).await
 }
