@@ -34,8 +34,13 @@ impl Games {
     /// The games with one more. It replaces a game of the same name.
     #[must_use]
     pub fn with(&self, info: GameInfo) -> Self {
-        let game = Game::new(info);
-        let others = self.iter().filter(|other| **other != game).cloned();
+        self.with_game(&Game::new(info))
+    }
+
+    /// The games with one more, like [`Games::with`].
+    #[must_use]
+    pub fn with_game(&self, game: &Game) -> Self {
+        let others = self.iter().filter(|other| other.name != game.name).cloned();
         Self(others.chain([game.clone()]).collect())
     }
 

@@ -27,6 +27,8 @@ pub struct GameInfo {
     /// The version of the rules, in each record. It changes when the same replies to the same seed
     /// would no longer give the same scores.
     pub rules_version: Text,
+    /// The digest of the files of a game package. None for a built-in game.
+    pub package: Option<Text>,
     /// The possible numbers of seats of a table: from 1 to [`MAX_SEATS`].
     pub seats: RangeInclusive<usize>,
     /// The names of the components of a score, the most important first. Scores are summed over
@@ -46,8 +48,8 @@ pub struct GameInfo {
     pub bots: BotInfo,
     /// The settings of official tournaments.
     pub official: Official,
-    /// The maximum values of parameters in trials. They keep trials short.
-    pub trial: Vec<(Text, u32)>,
+    /// The values of parameters in trials, which keep trials short. A whole number is a maximum.
+    pub trial: Vec<(Text, Value)>,
     /// How people play in the playground.
     pub playground: Playground,
     /// Expected time of a match between average bots, in milliseconds.
@@ -75,6 +77,7 @@ impl GameInfo {
             name: name.into(),
             title: title.into(),
             rules_version: RULES_VERSION.into(),
+            package: None,
             seats: rules.seats(),
             columns: texts(["points"]),
             ranking: Ranking::default(),
@@ -131,7 +134,7 @@ pub struct EpisodeInfo {
 }
 
 /// The protocol of a game's bots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BotInfo {
     /// The protocol of bots whose manifest names none.
     pub protocol: Protocol,
@@ -254,8 +257,16 @@ pub fn read_rules<T: Rules + Default>(
     params: &[ParamInfo],
     value: &Value,
 ) -> Result<T, ParamsError> {
+    read_into(T::default(), params, value)
+}
+
+/// Sets the parameters of rules to the input values.
+fn read_into<T: Rules>(
+    mut rules: T,
+    params: &[ParamInfo],
+    value: &Value,
+) -> Result<T, ParamsError> {
     let Value::Table(values) = value else { return Err(value.instead_of("struct Params")) };
-    let mut rules = T::default();
     for (index, (key, value)) in values.iter().enumerate() {
         if values.iter().take(index).any(|(other, _)| other == key) {
             return Err(ParamsError::new(format!("duplicate field `{key}`")));
@@ -267,13 +278,18 @@ pub fn read_rules<T: Rules + Default>(
 }
 
 impl ParamsReader {
+    /// A parser that starts with these rules and sets the input parameters one by one.
+    pub fn from_rules<T: Rules + Clone + 'static>(rules: T) -> Self {
+        Self(Arc::new(move |params, value| Ok(Arc::new(read_into(rules.clone(), params, value)?))))
+    }
+
     /// A parser that starts with the official parameters and sets the input parameters one by one.
     pub fn of<T: Rules + Default + 'static>() -> Self {
         Self(Arc::new(|params, value| Ok(Arc::new(read_rules::<T>(params, value)?))))
     }
 }
 
-/// A cheap handle of a [`GameInfo`]. Games are equal if their names are.
+/// A cheap handle of a [`GameInfo`]. Games are equal if their names and packages are.
 #[derive(Clone)]
 pub struct Game(Arc<GameInfo>);
 
@@ -320,7 +336,7 @@ impl Deref for Game {
 
 impl PartialEq for Game {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
+        self.name == other.name && self.package == other.package
     }
 }
 

@@ -49,8 +49,8 @@ pub use info::{
     ParamsReader, Playground, ProtocolExample, Ranking, ScheduleKind, example, read_rules, texts,
 };
 pub use match_state::{
-    ExpectedReply, Forfeit, Fork, Illegal, MatchState, MatchView, Message, Note, Score, SeatResult,
-    StartError, Step, TurnPolicy,
+    ExpectedReply, Forfeit, Fork, Frame, Illegal, MatchState, MatchView, Message, Note, Score,
+    SeatResult, StartError, Step, TurnPolicy,
 };
 pub use name::{BotName, BotNameError};
 pub use parameter::{ParamInfo, ParamInput, ParamKind, Text, param};

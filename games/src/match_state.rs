@@ -118,6 +118,30 @@ pub enum Note {
         /// Every seat's chips after the hand.
         chips: Vec<i64>,
     },
+    /// An event of a game package in words.
+    Text {
+        /// The words.
+        note: String,
+    },
+    /// A picture that a game package draws.
+    Frame {
+        /// The picture.
+        frame: Frame,
+        /// The seat that may see it during the match. Without a seat, it is the picture for all
+        /// people after the match.
+        #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+        viewer: Option<Seat>,
+    },
+}
+
+/// A picture that a game package draws.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frame {
+    /// The picture: a whole SVG document. It is shown as an image only, so that nothing in it acts.
+    pub svg: String,
+    /// What it shows, in words.
+    pub caption: String,
 }
 
 /// The next thing to do.
@@ -129,6 +153,11 @@ pub enum Step {
     Dismiss(Seat),
     /// Write this note into the record.
     Note(Note),
+    /// An earlier reply of this seat breaks the rules, which [`MatchState::receive_reply`] could not
+    /// tell yet.
+    Illegal(Seat, Illegal),
+    /// The rules failed, and this is how. The match does not count. All later steps are the same.
+    Fault(String),
     /// The match is over, with the result of each seat. All later steps are the same.
     Over(Vec<SeatResult>),
 }

@@ -63,6 +63,11 @@ pub enum Field {
         /// The initial value.
         value: i64,
     },
+    /// A whole reply as a line of text.
+    Text {
+        /// Its label.
+        label: String,
+    },
     /// The submit button with its label.
     Send(String),
 }

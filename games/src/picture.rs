@@ -29,6 +29,11 @@ pub enum Part {
     Board(BoardPicture),
     /// A table of cards or numbers.
     Table(TablePicture),
+    /// A whole SVG document of a game package. It is not trusted: it is shown as an image only.
+    Image {
+        /// The document.
+        svg: String,
+    },
     /// A paragraph.
     Line {
         /// Its class.

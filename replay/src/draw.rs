@@ -4,6 +4,8 @@
 //! variables of the page's style sheet, [`crate::STYLE`].
 
 use arbiter_games::picture::{self, BoardPicture, Cell, Item, Part, Row, Shape, TablePicture};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use maud::{Markup, PreEscaped, html};
 
 /// A drawn position.
@@ -23,11 +25,17 @@ pub fn draw(picture: &picture::Picture) -> Picture {
             @match part {
                 Part::Board(picture) => (board(picture, caption)),
                 Part::Table(picture) => (table(picture)),
+                Part::Image { svg } => img.frame src=(data_address(svg)) alt=(caption);
                 Part::Line { class, items } => p class=(class) { (self::items(items)) },
             }
         }
     };
     Picture { caption: caption.clone(), markup }
+}
+
+/// An address that contains the document itself. In an `<img>`, its scripts and links do not act.
+fn data_address(svg: &str) -> String {
+    format!("data:image/svg+xml;base64,{}", BASE64.encode(svg))
 }
 
 fn board(board: &BoardPicture, caption: &str) -> Markup {

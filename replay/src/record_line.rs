@@ -1,7 +1,7 @@
 //! The lines of a record.
 
 use arbiter_games::{
-    BotName, ClockRules, Forfeit, Game, Games, Micros, Note, Params, Protocol, Score, Seat,
+    BotName, ClockRules, Forfeit, Frame, Game, Games, Micros, Note, Params, Protocol, Score, Seat,
     SeatResult, Seed, TimeSpent,
 };
 use arbiter_proto::level::Level;
@@ -22,6 +22,9 @@ pub struct Header {
     pub record: u32,
     /// The game.
     pub game: Game,
+    /// The digest of the game package; `None` for a built-in game.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
     /// The version of the rules.
     pub rules: String,
     /// The game's parameters.
@@ -54,6 +57,8 @@ pub struct SeatLine {
 struct RawHeader {
     record: u32,
     game: String,
+    #[serde(default)]
+    package: Option<String>,
     rules: String,
     params: serde_json::Value,
     seed: Seed,
@@ -66,15 +71,39 @@ impl Header {
     /// Parses a header of a match of one of these games.
     pub fn parse(games: &Games, text: &str) -> serde_json::Result<Self> {
         let raw: RawHeader = serde_json::from_str(text)?;
-        let RawHeader { record, game, rules, params, seed, clock, sandbox, seats } = raw;
-        let game = games.find(&game).map_err(serde_json::Error::custom)?;
+        let RawHeader { record, game, package, rules, params, seed, clock, sandbox, seats } = raw;
+        let game =
+            find_game(games, &game, package.as_deref()).map_err(serde_json::Error::custom)?;
         let params = Params::read(&game, params)?;
-        Ok(Self { record, game, rules, params, seed, clock, sandbox, seats })
+        Ok(Self { record, game, package, rules, params, seed, clock, sandbox, seats })
     }
 
     /// The names of the bots, seat 1 first.
     pub fn names(&self) -> Vec<BotName> {
         self.seats.iter().map(|seat| seat.bot.clone()).collect()
+    }
+}
+
+/// The game of a record. A game package must have the digest of the record.
+fn find_game(games: &Games, name: &str, package: Option<&str>) -> Result<Game, String> {
+    let found = games.find(name);
+    let Some(digest) = package else {
+        let game = found.map_err(|error| error.to_string())?;
+        return match game.package {
+            None => Ok(game),
+            Some(_) => Err(format!("the record of a built-in game, but {name} is a package")),
+        };
+    };
+    match found {
+        Ok(game) if game.package.as_deref() == Some(digest) => Ok(game),
+        Ok(game) => {
+            let other = game.package.as_deref().unwrap_or("built in");
+            Err(format!("played with the game package {name} of digest {digest}, not {other}"))
+        }
+        Err(_) => Err(format!(
+            "played with the game package {name} of digest {digest}; name its folder \
+                 with --game"
+        )),
     }
 }
 
@@ -169,13 +198,14 @@ pub enum Line {
 
 /// Declares the members of a line. Each is optional.
 macro_rules! members {
-    ($($name:ident: $kind:ty,)+) => {
+    ($($(#[$attribute:meta])? $name:ident: $kind:ty,)+) => {
         /// All members of lines, in the order of the text.
         #[derive(Debug, Default, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         struct RawLine {
             $(
                 #[serde(skip_serializing_if = "Option::is_none")]
+                $(#[$attribute])?
                 $name: Option<$kind>,
             )+
         }
@@ -195,6 +225,10 @@ members! {
     hand: u32,
     dealer: String,
     chips: Vec<i64>,
+    note: String,
+    frame: Frame,
+    #[serde(rename = "for")]
+    viewer: Seat,
     stderr: String,
     dropped: usize,
 }
@@ -235,9 +269,26 @@ impl Line {
         } else if let Some(hand) = raw.hand {
             let note = Note::Hand { hand, dealer: raw.dealer?, chips: raw.chips? };
             Self::Noted { time: time?, note }
+        } else if let Some(note) = raw.note {
+            Self::Noted { time: time?, note: Note::Text { note } }
+        } else if let Some(frame) = raw.frame {
+            Self::Noted { time: time?, note: Note::Frame { frame, viewer: raw.viewer } }
         } else {
             Self::Stderr { seat: raw.seat?, text: raw.stderr?, dropped: raw.dropped? }
         })
+    }
+}
+
+impl From<Note> for RawLine {
+    fn from(note: Note) -> Self {
+        let base = Self::default();
+        match note {
+            Note::Hand { hand, dealer, chips } => {
+                Self { hand: Some(hand), dealer: Some(dealer), chips: Some(chips), ..base }
+            }
+            Note::Text { note } => Self { note: Some(note), ..base },
+            Note::Frame { frame, viewer } => Self { frame: Some(frame), viewer, ..base },
+        }
     }
 }
 
@@ -263,13 +314,7 @@ impl From<&Line> for RawLine {
                 detail: Some(detail),
                 ..base(time, seat)
             },
-            Line::Noted { time, note: Note::Hand { hand, dealer, chips } } => Self {
-                t: Some(time.0),
-                hand: Some(hand),
-                dealer: Some(dealer),
-                chips: Some(chips),
-                ..Self::default()
-            },
+            Line::Noted { time, note } => Self { t: Some(time.0), ..Self::from(note) },
             Line::Stderr { seat, text, dropped } => Self {
                 seat: Some(seat),
                 stderr: Some(text),

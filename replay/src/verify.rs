@@ -7,8 +7,8 @@
 use std::io::{self, BufRead, Read as _};
 
 use arbiter_games::{
-    Charge, ClockRules, ExpectedReply, Forfeit, Games, MatchState, Message, Micros, Protocol, Seat,
-    SeatResult, Step, TimeSpent,
+    Charge, ClockRules, ExpectedReply, Forfeit, Games, Illegal, MatchState, Message, Micros,
+    Protocol, Seat, SeatResult, Step, TimeSpent,
 };
 use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 use thiserror::Error;
@@ -257,7 +257,7 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
             let step = self.game.step();
             let event = match &step {
                 Step::Over(standings) => ReplayEvent::Over(standings),
-                Step::Send(_) | Step::Dismiss(_) | Step::Note(_) => ReplayEvent::Advanced,
+                _ => ReplayEvent::Advanced,
             };
             self.emit(event);
             match step {
@@ -269,6 +269,10 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                     }
                     line => return Err(self.mismatch(&format!("{note:?}"), &line)),
                 },
+                Step::Illegal(seat, Illegal(why)) => self.illegal(seat, &why)?,
+                Step::Fault(cause) => {
+                    return Err(self.lines.difference(format!("the rules failed: {cause}")));
+                }
                 Step::Over(standings) => {
                     self.skip_legacy_farewell()?;
                     return Ok(standings);
@@ -350,17 +354,20 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
             cost,
             illegal: illegal.as_deref(),
         });
-        let Some(illegal) = illegal else { return Ok(()) };
+        illegal.map_or(Ok(()), |why| self.illegal(message.seat, &why))
+    }
+
+    /// Checks that the record has a forfeit by an illegal reply.
+    fn illegal(&mut self, illegal: Seat, why: &str) -> Result<(), Difference> {
         match self.lines.next()? {
             Line::Forfeited { time, seat, forfeit: Forfeit::Illegal, spent: None, detail }
-                if seat == message.seat && detail == illegal =>
+                if seat == illegal && detail == why =>
             {
                 self.transcript.forfeited(seat, Forfeit::Illegal);
                 self.advance(time)
             }
             line => {
-                let expected =
-                    format!("forfeit of seat {} by an illegal reply: {illegal}", message.seat);
+                let expected = format!("forfeit of seat {illegal} by an illegal reply: {why}");
                 Err(self.mismatch(&expected, &line))
             }
         }

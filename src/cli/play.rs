@@ -23,7 +23,7 @@ use crate::output::printable;
 use crate::play::plan::{Job, Plan};
 use crate::play::run::{JobResult, PlayedMatch, Run};
 use crate::play::tally::Tally;
-use crate::play::{bots, output, params, progress};
+use crate::play::{bots, game, output, params, progress};
 use crate::random_seed::draw_seed;
 
 /// Play matches on this machine, without a server or database.
@@ -117,12 +117,13 @@ Parameters (--set KEY=VALUE):
 
 impl Play {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        let game = games.find(&self.game).map_err(Failure::usage)?;
         self.check_counts()?;
+        let host = Arc::new(Host::prepare(self.sandbox.policy)?);
+        let stop = stop_on_signals()?;
+        let game = game::find(games, &self.game, &host, &stop)?;
         let params = params::parse(&game, &self.set, None, Some(self.bots.len()))?;
         let seed_text = self.seed.clone().map_or_else(draw_seed, Ok)?;
         let seed = Seed::of_text(&seed_text);
-        let host = Host::prepare(self.sandbox.policy)?;
         let scratch = scratch_dir()?;
         let snapshots = scratch.path().join("bots");
         fs::create_dir(&snapshots).map_err(|error| Failure::Refused(error.to_string()))?;
@@ -135,7 +136,7 @@ impl Play {
         let run = Run {
             plan: &plan,
             host: &host,
-            stop: stop_on_signals()?,
+            stop,
             clock: self.sandbox.clock(),
             jobs: self.jobs,
             records: self.record_location(&plan, seed)?,

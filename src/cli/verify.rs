@@ -7,20 +7,22 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use arbiter_games::Games;
 use arbiter_replay::{Difference, Verified};
+use arbiter_worker::sandbox::{Host, Policy};
 use clap::Args;
 use serde_json::json;
 
 use self::expectations::Expectations;
 use self::plan_derivation::CheckedExport;
+use super::play;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
 use crate::output::eprint_line;
-use crate::play::progress;
+use crate::play::{game, progress};
 
 /// Verify records by replay; exit code 1 and the first difference if one is wrong.
 #[derive(Debug, Args)]
@@ -40,6 +42,9 @@ pub(super) struct Verify {
     /// Records (*.jsonl), exports, or directories with either.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// The folder of the game package with which the matches were played.
+    #[arg(long, value_name = "DIR")]
+    game: Option<PathBuf>,
     /// Print one JSON object per record.
     #[arg(long)]
     json: bool,
@@ -50,6 +55,13 @@ type CheckedRecord = (usize, Result<Verified, Difference>);
 
 impl Verify {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
+        let games = &match &self.game {
+            None => games.clone(),
+            Some(path) => {
+                let host = Arc::new(Host::prepare(Policy::Auto)?);
+                games.with_game(&game::load(games, path, &host, &play::stop_on_signals()?)?)
+            }
+        };
         let mut inputs = Inputs::default();
         for path in &self.paths {
             let before = inputs.count();

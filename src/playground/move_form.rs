@@ -54,6 +54,9 @@ fn field(field: &Field) -> Markup {
                     input type="number" name=(name) min="1" max=(max) value=(value);
                 }
             }
+            Field::Text { label } => {
+                label { (label) " " input type="text" name=(REPLY) autocomplete="off" required; }
+            }
             Field::Send(label) => button type="submit" { (label) },
         }
     }

@@ -9,7 +9,7 @@ use arbiter_games::picture::{Cell, Key, Part, Picture, Row, TablePicture, name};
 use arbiter_games::{
     BotName, Bounds, Estimate, Forfeit, GameInfo, Illegal, MatchState, MatchView, Message, Micros,
     Official, PairSeats, ParamInput, ParamKind, ParamsError, Playground, Rules, ScheduleKind, Seat,
-    SeatResult, Seed, StartError, Step, Values, example, param, texts,
+    SeatResult, Seed, StartError, Step, Value, Values, example, param, texts,
 };
 
 /// The most sticks of a heap.
@@ -25,7 +25,7 @@ pub(crate) fn info() -> GameInfo {
     GameInfo {
         columns: texts(["wins", "sticks"]),
         official: Official::of(ScheduleKind::RoundRobin(PairSeats::Both)),
-        trial: vec![("heap".into(), 5)],
+        trial: vec![("heap".into(), Value::from(5_u32))],
         playground: Playground {
             params: Values::new().with("heap", 7_u32),
             slow: false,

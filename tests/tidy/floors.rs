@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::sources::{code_and_literals, sources};
 
 /// The floors of each crate, the lowest first: a module may name those on lower floors alone.
-const FLOORS: [(&str, &[&str]); 8] = [
+const FLOORS: [(&str, &[&str]); 9] = [
     (
         "src",
         &[
@@ -40,7 +40,8 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "sandbox",
             "bot seat",
             "bundle",
-            "build referee",
+            "build referee rules_process",
+            "package",
             "record_writer",
             "bot_cache match_runner",
             "metrics repro trial",
@@ -87,6 +88,17 @@ const FLOORS: [(&str, &[&str]); 8] = [
             "episode score_check",
             "bitwa blackjack gomoku tricks wojna",
             "games",
+        ],
+    ),
+    (
+        "packages/src",
+        &[
+            "clock params protocol rules_host view wasi",
+            "answer_check session wasm",
+            "match_state",
+            "rules",
+            "descriptor",
+            "game_toml",
         ],
     ),
     (
@@ -293,6 +305,7 @@ fn plans_rules_and_rankings_need_no_runtime_and_workers_no_database() {
     for (crate_name, libraries) in [
         ("arbiter-games", pure),
         ("arbiter-schedule", pure),
+        ("arbiter-packages", pure),
         ("arbiter-ranking", pure),
         ("arbiter-replay", &["sqlx"]),
         ("arbiter-worker", &["sqlx"]),

@@ -112,7 +112,7 @@ pub struct BotError {
 }
 
 impl BotError {
-    fn new(path: &Path, cause: impl Into<String>) -> Self {
+    pub(crate) fn new(path: &Path, cause: impl Into<String>) -> Self {
         Self { path: path.to_owned(), cause: cause.into() }
     }
 
@@ -139,7 +139,7 @@ impl Bot {
         let path = absolute(path)?;
         let manifest = manifest::read(&path)?;
         if let Some(build) = &manifest.build {
-            build_if_stale(&path, &manifest.run[0], build)?;
+            build_if_stale(&path, &manifest.run[0], build, |_| false)?;
         }
         check_program(&path, &manifest.run[0])?;
         check_links(&path)?;
@@ -169,7 +169,7 @@ impl Bot {
     pub fn build_due(path: &Path) -> Option<String> {
         let manifest = manifest::read(path).ok()?;
         let build = manifest.build?;
-        is_stale(path, &manifest.run[0]).then(|| build.join(" "))
+        is_stale(path, &manifest.run[0], |_| false).then(|| build.join(" "))
     }
 
     fn load_file(path: &Path, metadata: &fs::Metadata) -> Result<Self, BotError> {
@@ -208,12 +208,12 @@ impl Bot {
     }
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, BotError> {
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, BotError> {
     fs::canonicalize(path).map_err(|error| BotError::new(path, error.to_string()))
 }
 
 /// Checks that a program can be found and executed.
-fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
+pub(crate) fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
     let is_executable = |path: &Path| {
         let metadata = fs::metadata(path).ok()?;
         Some(metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
@@ -251,12 +251,18 @@ fn check_program(directory: &Path, program: &str) -> Result<(), BotError> {
 
 /// Builds a bot whose program is missing or out of date. A lock lets one process build at a time.
 /// The others wait for the lock and then use the result.
-fn build_if_stale(directory: &Path, program: &str, build: &[String]) -> Result<(), BotError> {
+/// `ignores` names the files that the program does not depend on.
+pub(crate) fn build_if_stale(
+    directory: &Path,
+    program: &str,
+    build: &[String],
+    ignores: fn(&Path) -> bool,
+) -> Result<(), BotError> {
     let to_error =
         |error: io::Error| BotError::new(directory, format!("cannot lock the directory: {error}"));
     let lock = fs::File::open(directory).map_err(to_error)?;
     lock.lock().map_err(to_error)?;
-    if is_stale(directory, program) { run_build(directory, build) } else { Ok(()) }
+    if is_stale(directory, program, ignores) { run_build(directory, build) } else { Ok(()) }
 }
 
 /// Checks that no link points out of the bot's directory, because its target is not submitted.
@@ -275,23 +281,31 @@ fn check_links(directory: &Path) -> Result<(), BotError> {
 }
 
 /// Whether the program is missing or older than a file beside it.
-fn is_stale(directory: &Path, program: &str) -> bool {
+fn is_stale(directory: &Path, program: &str, ignores: fn(&Path) -> bool) -> bool {
     let Ok(build_time) =
         fs::metadata(directory.join(program)).and_then(|metadata| metadata.modified())
     else {
         return true;
     };
-    newest(directory).is_ok_and(|newest| newest > build_time)
+    newest(directory, Path::new(""), ignores).is_ok_and(|newest| newest > build_time)
 }
 
-/// The latest modification time of the files in `directory`.
-fn newest(directory: &Path) -> io::Result<SystemTime> {
+/// The latest modification time of the files in the folder `below` of `directory`, without those
+/// that are ignored by their paths.
+fn newest(directory: &Path, below: &Path, ignores: fn(&Path) -> bool) -> io::Result<SystemTime> {
     let mut newest = SystemTime::UNIX_EPOCH;
-    for entry in fs::read_dir(directory)? {
+    for entry in fs::read_dir(directory.join(below))? {
         let entry = entry?;
+        let path = below.join(entry.file_name());
+        if ignores(&path) {
+            continue;
+        }
         let metadata = entry.metadata()?;
-        let modified =
-            if metadata.is_dir() { self::newest(&entry.path())? } else { metadata.modified()? };
+        let modified = if metadata.is_dir() {
+            self::newest(directory, &path, ignores)?
+        } else {
+            metadata.modified()?
+        };
         newest = newest.max(modified);
     }
     Ok(newest)
@@ -326,7 +340,7 @@ fn run_build(directory: &Path, build: &[String]) -> Result<(), BotError> {
 /// The digest of a directory: BLAKE3 over its files sorted by path. For each file: path and
 /// contents, each after its length (eight bytes, little endian), and one byte: 0 for a file, 1 for
 /// an executable file, 2 for a link.
-fn digest(directory: &Path) -> io::Result<String> {
+pub(crate) fn digest(directory: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     list(directory, &mut files)?;
     files.sort();

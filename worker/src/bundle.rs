@@ -41,6 +41,9 @@ const ZSTD_LEVEL: i32 = 9;
 /// Names that a submission does not include, in any directory.
 const IGNORED_NAMES: [&str; 6] = [".git", ".hg", ".jj", ".svn", "__pycache__", ".DS_Store"];
 
+/// Names of the directories of builds, which a package does not include.
+pub(crate) const BUILD_NAMES: [&str; 2] = ["node_modules", "target"];
+
 /// Limits of a bundle.
 const LIMITS: ArchiveLimits =
     ArchiveLimits { packed: MAX_BUNDLE, unpacked: MAX_UNPACKED, entries: MAX_ENTRIES, links: true };
@@ -73,7 +76,7 @@ impl BundleError {
         Self::Invalid(why.into())
     }
 
-    fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let what = path.display().to_string();
         |error| Self::System { what, error }
     }
@@ -109,6 +112,21 @@ impl Bundle {
     /// [`BundleError::Invalid`] if they exceed a limit or have links that lead outside.
     pub(crate) fn of_source(path: &Path) -> Result<Self, BundleError> {
         Self::pack(&archive::list_entries(path, &LIMITS, &IGNORED_NAMES)?)
+    }
+
+    /// Packs the files of a game package that `includes` accepts by their paths, without files of
+    /// version control, interpreters and builds.
+    ///
+    /// # Errors
+    /// [`BundleError::Invalid`] if they exceed a limit or have links that lead outside.
+    pub(crate) fn of_package(
+        path: &Path,
+        includes: impl Fn(&Path) -> bool,
+    ) -> Result<Self, BundleError> {
+        let ignored = [&IGNORED_NAMES[..], &BUILD_NAMES].concat();
+        let mut entries = archive::list_entries(path, &LIMITS, &ignored)?;
+        entries.retain(|entry| includes(&entry.path));
+        Self::pack(&entries)
     }
 
     fn pack(entries: &[ArchiveEntry]) -> Result<Self, BundleError> {

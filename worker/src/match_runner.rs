@@ -205,6 +205,7 @@ impl Match {
         Header {
             record: RECORD_VERSION,
             game: game.clone(),
+            package: game.package.as_deref().map(str::to_owned),
             rules: self.params.rules_version(&self.turn_policies()).to_owned(),
             params: self.params.clone(),
             seed: self.seed,
@@ -273,7 +274,7 @@ impl Match {
         if protocol == Protocol::Exec {
             return Ok(Box::new(ExecSeat::new(jail, argv, stop)));
         }
-        StdioSeat::start(jail, &argv, game.bots.framing, self.clock.kind, stop)
+        StdioSeat::start(jail, &argv, game.bots.framing.clone(), self.clock.kind, stop)
     }
 }
 

@@ -6,8 +6,8 @@
 use std::time::Instant;
 
 use arbiter_games::{
-    ClockRules, ExpectedReply, Forfeit, MatchState, Message, Micros, Note, Seat, SeatResult, Step,
-    TimeSpent,
+    ClockRules, ExpectedReply, Forfeit, Illegal, MatchState, Message, Micros, Note, Seat,
+    SeatResult, Step, TimeSpent,
 };
 
 use crate::fault::Fault;
@@ -95,6 +95,8 @@ impl<'a, W: EventSink> Referee<'a, W> {
                     drivers[seat.index()].dismiss();
                 }
                 Step::Note(note) => self.report(MatchEvent::Noted(&note))?,
+                Step::Illegal(seat, illegal) => self.report_illegal(seat, &illegal)?,
+                Step::Fault(cause) => return Err(Fault::new("the rules failed", cause)),
                 Step::Over(standings) => {
                     wait_for_exits(drivers.iter_mut().zip(is_dismissed))?;
                     return Ok(standings);
@@ -138,10 +140,12 @@ impl<'a, W: EventSink> Referee<'a, W> {
                 game.receive_reply(Err(forfeit), charge.cost)
             }
         };
-        let Err(illegal) = result else { return Ok(()) };
-        let detail = illegal.to_string();
+        result.or_else(|illegal| self.report_illegal(seat, &illegal))
+    }
+
+    fn report_illegal(&mut self, seat: Seat, Illegal(detail): &Illegal) -> Result<(), Fault> {
         let forfeit = Forfeit::Illegal;
-        self.report(MatchEvent::Forfeited { seat, forfeit, spent: None, detail: &detail })
+        self.report(MatchEvent::Forfeited { seat, forfeit, spent: None, detail })
     }
 
     fn report(&mut self, event: MatchEvent<'_>) -> Result<(), Fault> {

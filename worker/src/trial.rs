@@ -356,11 +356,13 @@ impl Observations {
 /// Parameters for shorter matches, where the game has them.
 fn shorten(params: &Params) -> Params {
     let mut short = params.clone();
-    for (key, max) in &params.game().trial {
-        let current = params.values().get(key).and_then(Value::as_integer);
-        let value = current
-            .and_then(|current| u32::try_from(current).ok())
-            .map_or(*max, |current| current.min(*max));
+    for (key, trial) in &params.game().trial {
+        let value = match (params.values().get(key), trial) {
+            (Some(Value::Integer(current)), Value::Integer(max)) => {
+                Value::Integer(*current.min(max))
+            }
+            _ => trial.clone(),
+        };
         // Values below the minimum of a parameter are not applied.
         short = short.with(key, value).unwrap_or(short);
     }

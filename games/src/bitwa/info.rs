@@ -46,7 +46,7 @@ pub fn game() -> Game {
         }),
         bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Gtp, http: false },
         official: Official::of(ScheduleKind::RoundRobin(PairSeats::Random)),
-        trial: vec![("rounds".into(), 40)],
+        trial: vec![("rounds".into(), Value::from(40_u32))],
         playground: Playground { examples: EXAMPLES.into(), ..Playground::default() },
         time: Estimate::fixed(2500),
         record: Estimate::fixed(7000),

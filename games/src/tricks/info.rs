@@ -37,7 +37,7 @@ pub fn game() -> Game {
     Game::new(GameInfo {
         columns: texts(["points", "tricks"]),
         bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Line, http: true },
-        trial: vec![("tables".into(), 2)],
+        trial: vec![("tables".into(), Value::from(2_u32))],
         playground: Playground {
             params: Values::new().with("tables", 2_u32),
             slow: false,

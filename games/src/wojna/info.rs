@@ -58,7 +58,7 @@ pub fn game() -> Game {
         seats: MIN_SEATS..=MAX_SEATS,
         bots: BotInfo { protocol: Protocol::Stdio, framing: Framing::Gtp, http: false },
         official: Official { shared_deals: true, ..Official::of(ScheduleKind::Foursomes) },
-        trial: vec![("deals".into(), 2)],
+        trial: vec![("deals".into(), Value::from(2_u32))],
         playground: Playground {
             params: Values::new().with("deals", 1_u32),
             slow: true,

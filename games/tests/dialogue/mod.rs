@@ -49,9 +49,9 @@ pub(crate) fn play(game: &mut dyn MatchState, mut player: impl FnMut(&Message) -
     for _ in 0..MAX_STEPS {
         let step = game.step();
         transcript.push(step_line(&step));
-        match step {
+        match &step {
             Step::Send(message) if message.expected_reply != ExpectedReply::None => {
-                let (reply, charged) = player(&message);
+                let (reply, charged) = player(message);
                 let outcome =
                     game.receive_reply(reply.as_deref().map_err(|forfeit| *forfeit), charged);
                 transcript.push(match reply {
@@ -63,7 +63,8 @@ pub(crate) fn play(game: &mut dyn MatchState, mut player: impl FnMut(&Message) -
                 }
             }
             Step::Send(_) | Step::Dismiss(_) | Step::Note(_) => {}
-            Step::Over(standings) => return Played { transcript, standings },
+            Step::Over(standings) => return Played { transcript, standings: standings.clone() },
+            Step::Illegal(..) | Step::Fault(_) => panic!("{step:?} of a built-in game"),
         }
     }
     panic!("the match does not end");
@@ -74,6 +75,8 @@ fn step_line(step: &Step) -> String {
     match step {
         Step::Send(message) => format!("{}> {}", message.seat, message.text.replace('\n', "\\n")),
         Step::Dismiss(seat) => format!("x {seat}"),
+        Step::Illegal(seat, illegal) => format!("{seat}? {illegal}"),
+        Step::Fault(cause) => format!("fault {cause}"),
         Step::Note(note) => format!("note {}", serde_json::to_string(note).unwrap()),
         Step::Over(standings) => {
             let scores: Vec<_> = standings.iter().map(|standing| &standing.score).collect();

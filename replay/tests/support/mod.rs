@@ -35,6 +35,7 @@ pub(crate) fn play(
                 write(Line::Noted { time, note });
                 continue;
             }
+            step @ (Step::Illegal(..) | Step::Fault(_)) => panic!("{step:?} of a built-in game"),
             Step::Over(standings) => {
                 let hash = transcript.hash();
                 return (writer.finish(&standings, hash).unwrap(), standings);
@@ -85,6 +86,7 @@ fn header(params: &Params, seed: Seed, names: &[BotName]) -> Header {
     };
     Header {
         record: RECORD_VERSION,
+        package: None,
         game: params.game().clone(),
         rules: RULES_VERSION.to_owned(),
         params: params.clone(),

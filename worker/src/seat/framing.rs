@@ -1,12 +1,37 @@
 //! Splits a bot's output into replies. No I/O.
 
-use arbiter_games::Framing;
+use arbiter_games::{Framing, Text};
 
 /// Maximum length of a reply, in bytes.
 pub const MAX_REPLY_LEN: usize = 64 * 1024;
 
 /// Maximum output of a bot in a whole match, in bytes.
 pub const MAX_OUTPUT_LEN: usize = 16 * 1024 * 1024;
+
+/// Limits of a program's output, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLimits {
+    /// Maximum length of a reply.
+    pub reply: usize,
+    /// Maximum output in a whole match.
+    pub total: usize,
+}
+
+impl OutputLimits {
+    /// The limits of bots.
+    pub const BOT: Self = Self { reply: MAX_REPLY_LEN, total: MAX_OUTPUT_LEN };
+
+    /// The limits of bots that think aloud until a last line, as UCI engines do.
+    const UNTIL_LAST_LINE: Self = Self { reply: 256 * 1024, total: 64 * 1024 * 1024 };
+
+    /// The limits of bots with this framing.
+    pub fn of(framing: &Framing) -> Self {
+        match framing {
+            Framing::EndsWith(_) => Self::UNTIL_LAST_LINE,
+            Framing::Gtp | Framing::Line | Framing::BlankLine => Self::BOT,
+        }
+    }
+}
 
 /// Tolerated white space outside of replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +63,7 @@ impl ProtocolWarnings {
 #[derive(Debug)]
 pub struct ReplyFramer {
     framing: Framing,
+    limits: OutputLimits,
     /// Bytes after the last reply. They never start with white space.
     pending: Vec<u8>,
     /// Offset of the last unfinished line.
@@ -51,9 +77,10 @@ pub struct ReplyFramer {
 
 impl ReplyFramer {
     /// A framer without output.
-    pub fn new(framing: Framing) -> Self {
+    pub fn new(framing: Framing, limits: OutputLimits) -> Self {
         Self {
             framing,
+            limits,
             pending: Vec::new(),
             line: 0,
             searched: 0,
@@ -74,7 +101,7 @@ impl ReplyFramer {
     /// Takes the next complete reply without its frame: a line without its newline, or the lines of
     /// a GTP reply without the empty line.
     pub fn take(&mut self) -> Option<Vec<u8>> {
-        let end = self.end().filter(|end| *end <= MAX_REPLY_LEN)?;
+        let end = self.end().filter(|end| *end <= self.limits.reply)?;
         let after = &self.pending[end..];
         let pending = after.trim_ascii_start().to_vec();
         self.warnings.check_before(&after[..after.len() - pending.len()]);
@@ -87,6 +114,11 @@ impl ReplyFramer {
         Some(reply)
     }
 
+    /// The limits of the output.
+    pub fn limits(&self) -> OutputLimits {
+        self.limits
+    }
+
     /// Tolerated white space so far.
     pub fn warnings(&self) -> ProtocolWarnings {
         self.warnings
@@ -94,13 +126,19 @@ impl ReplyFramer {
 
     /// Whether the output exceeds a limit.
     pub fn flooded(&self) -> bool {
-        self.pending.len() > MAX_REPLY_LEN || self.total > MAX_OUTPUT_LEN
+        self.pending.len() > self.limits.reply || self.total > self.limits.total
     }
 
-    /// Output after the last reply, if there is any.
+    /// Output after the last reply, if there is any. A bot that thinks aloud until a last line may
+    /// think at any time, so that only a whole reply counts.
     pub fn surplus(&self) -> Option<&[u8]> {
+        let mut lines = self.pending.split_inclusive(|byte| *byte == b'\n');
+        let counts = match &self.framing {
+            Framing::EndsWith(words) => lines.any(|line| is_last(line, words)),
+            Framing::Gtp | Framing::Line | Framing::BlankLine => true,
+        };
         let surplus = self.pending.trim_ascii_end();
-        (!surplus.is_empty()).then_some(surplus)
+        (counts && !surplus.is_empty()).then_some(surplus)
     }
 
     /// Drops the output after the last reply.
@@ -131,12 +169,24 @@ impl ReplyFramer {
             let end = self.searched + newline + 1;
             let blank = self.pending[self.line..end].trim_ascii().is_empty();
             let is_gtp = matches!(self.pending[0], b'=' | b'?');
-            if self.framing == Framing::Line || blank || !is_gtp {
+            let is_end = match &self.framing {
+                Framing::Line => true,
+                Framing::Gtp => blank || !is_gtp,
+                Framing::BlankLine => blank,
+                Framing::EndsWith(words) => is_last(&self.pending[self.line..end], words),
+            };
+            if is_end {
                 return Some(end);
             }
             (self.line, self.searched) = (end, end);
         }
     }
+}
+
+/// Whether a line begins with one of these words.
+fn is_last(line: &[u8], words: &[Text]) -> bool {
+    let first = line.trim_ascii_start().split(u8::is_ascii_whitespace).next();
+    words.iter().any(|word| first == Some(word.as_bytes()))
 }
 
 #[cfg(test)]
@@ -145,10 +195,10 @@ mod tests {
 
     /// The replies in `bytes`. They must be the same if `bytes` are pushed at once or byte by byte.
     fn replies(framing: Framing, bytes: &[u8]) -> Vec<String> {
-        let mut framer = ReplyFramer::new(framing);
+        let mut framer = ReplyFramer::new(framing.clone(), OutputLimits::BOT);
         framer.push(bytes);
         let at_once: Vec<_> = std::iter::from_fn(|| framer.take()).collect();
-        let mut byte_framer = ReplyFramer::new(framing);
+        let mut byte_framer = ReplyFramer::new(framing, OutputLimits::BOT);
         let mut one_by_one = Vec::new();
         for byte in bytes {
             byte_framer.push(&[*byte]);
@@ -175,15 +225,34 @@ mod tests {
     }
 
     #[test]
+    fn replies_until_an_empty_line() {
+        let bytes = b"\nname\nhelp\n \r\n\n=x\n\n";
+        assert_eq!(replies(Framing::BlankLine, bytes), ["name\nhelp", "=x"]);
+    }
+
+    #[test]
+    fn replies_until_a_word() {
+        let framing = Framing::EndsWith(["uciok".into(), "bestmove".into()].into());
+        let bytes = b"id name x\nuciok\n\ninfo bestmove\nbestmoves\n bestmove e2e4\r\nuciok";
+        let expected = ["id name x\nuciok", "info bestmove\nbestmoves\n bestmove e2e4"];
+        assert_eq!(replies(framing.clone(), bytes), expected);
+        let mut frames = ReplyFramer::new(framing, OutputLimits::BOT);
+        frames.push(b"Engine 1 by its author\n");
+        assert_eq!(frames.surplus(), None, "a bot may think aloud");
+        frames.push(b"bestmove e2e4\n");
+        assert!(frames.surplus().is_some());
+    }
+
+    #[test]
     fn bytes_that_are_not_utf8_pass_through() {
-        let mut frames = ReplyFramer::new(Framing::Line);
+        let mut frames = ReplyFramer::new(Framing::Line, OutputLimits::BOT);
         frames.push(b"\0\xff\xfe\n");
         assert_eq!(frames.take().unwrap(), b"\0\xff\xfe");
     }
 
     #[test]
     fn too_much_output_is_a_flood() {
-        let mut frames = ReplyFramer::new(Framing::Line);
+        let mut frames = ReplyFramer::new(Framing::Line, OutputLimits::BOT);
         frames.push(&vec![b'x'; MAX_REPLY_LEN]);
         assert!(!frames.flooded());
         frames.push(b"x");
@@ -191,7 +260,7 @@ mod tests {
         frames.push(b"\n");
         assert_eq!(frames.take(), None, "a reply that is too long is not taken");
 
-        let mut frames = ReplyFramer::new(Framing::Line);
+        let mut frames = ReplyFramer::new(Framing::Line, OutputLimits::BOT);
         let line = [vec![b'x'; 1023], vec![b'\n']].concat();
         for _ in 0..MAX_OUTPUT_LEN / line.len() {
             frames.push(&line);
@@ -203,7 +272,7 @@ mod tests {
 
     #[test]
     fn blanks_around_a_reply_are_ignored() {
-        let mut frames = ReplyFramer::new(Framing::Line);
+        let mut frames = ReplyFramer::new(Framing::Line, OutputLimits::BOT);
         frames.push(b"(7,7)\n \n\t");
         assert!(frames.take().is_some() && frames.surplus().is_none());
         frames.push(b"\n\n");

@@ -22,7 +22,7 @@ use crate::sandbox::{Bytes, Exit, Jail};
 pub(crate) use absent::AbsentSeat;
 pub use arbiter_games::Framing;
 pub use exec::ExecSeat;
-pub use framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN, ProtocolWarnings, ReplyFramer};
+pub use framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN, OutputLimits, ProtocolWarnings, ReplyFramer};
 pub use pipes::{StopHandle, StopSignal};
 pub use stdio::StdioSeat;
 pub use tricks_http::TricksHttpSeat;

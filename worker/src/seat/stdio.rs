@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use arbiter_games::{ClockKind, Forfeit, Framing, Micros};
 
-use super::framing::{MAX_OUTPUT_LEN, MAX_REPLY_LEN, ReplyFramer};
+use super::framing::{OutputLimits, ReplyFramer};
 use super::pipes::{self, ReadResult, StopSignal, WaitFor, since};
 use super::program::{Program, StepResult};
 use super::{SeatDriver, SeatFailure, SeatUsage, TimedReply};
@@ -53,12 +53,27 @@ impl StdioSeat {
         clock: ClockKind,
         stop: Arc<StopSignal>,
     ) -> Result<Box<dyn SeatDriver>, Fault> {
-        let program = match Program::start(jail, argv, clock, stop)? {
-            Ok(program) => program,
-            Err(absent) => return Ok(absent),
-        };
-        let framer = ReplyFramer::new(framing);
-        Ok(Box::new(Self { program, framer, has_replied: false, line: Vec::new() }))
+        let limits = OutputLimits::of(&framing);
+        Ok(match Self::start_with(jail, argv, framing, clock, stop, limits)? {
+            Ok(seat) => Box::new(seat),
+            Err(absent) => absent,
+        })
+    }
+
+    /// Like [`StdioSeat::start`], with these limits of output. Returns the driver of an absent bot
+    /// if the program cannot be started.
+    pub(crate) fn start_with(
+        jail: Jail,
+        argv: &[String],
+        framing: Framing,
+        clock: ClockKind,
+        stop: Arc<StopSignal>,
+        limits: OutputLimits,
+    ) -> Result<Result<Self, Box<dyn SeatDriver>>, Fault> {
+        let framer = ReplyFramer::new(framing, limits);
+        let program = Program::start(jail, argv, clock, stop)?;
+        let new = |program| Self { program, framer, has_replied: false, line: Vec::new() };
+        Ok(program.map(new))
     }
 
     /// Reads unrequested output, which must be white space.
@@ -202,13 +217,12 @@ impl StdioSeat {
     }
 
     fn flood(&self) -> SeatFailure {
-        let detail = if self.framer.unfinished() > MAX_REPLY_LEN {
-            format!("wrote more than {MAX_REPLY_LEN} bytes without ending a reply")
+        let OutputLimits { reply, total } = self.framer.limits();
+        let detail = if self.framer.unfinished() > reply {
+            format!("wrote more than {reply} bytes without ending a reply")
         } else {
-            format!(
-                "wrote {} bytes in one match; the maximum is {MAX_OUTPUT_LEN}",
-                self.framer.total()
-            )
+            let bytes = self.framer.total();
+            format!("wrote {bytes} bytes in one match; the maximum is {total}")
         };
         SeatFailure { forfeit: Forfeit::Flood, detail }
     }

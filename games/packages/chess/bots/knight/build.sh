@@ -1,0 +1,4 @@
+#!/bin/sh
+set -e
+cargo build --release --locked --target-dir ../../target
+cp -f ../../target/release/knight engine

@@ -1,0 +1,497 @@
+//! Reads the descriptor of a package from its file `game.toml`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use arbiter_games::{Allowance, Framing, Micros, ParamInfo, ParamKind, Protocol, Text, Value};
+use serde::Deserialize;
+use thiserror::Error;
+use toml::Spanned;
+
+use crate::clock::PackageClock;
+use crate::descriptor::{Carrier, Descriptor, PackageSchedule};
+use crate::params;
+use crate::rules::FRAMES;
+
+/// The name of the descriptor in the folder of a package.
+pub const GAME_TOML: &str = "game.toml";
+
+/// Maximum number of seats of a table.
+const MAX_SEATS: usize = arbiter_games::MAX_SEATS as usize;
+/// Maximum number of components of a score.
+const MAX_COLUMNS: usize = 8;
+/// The limit of a reply if the descriptor has no clock.
+const DEFAULT_LIMIT: Micros = Micros::from_millis(500);
+/// The expected time of a match in milliseconds, if the descriptor does not say it.
+const DEFAULT_MATCH_MS: i64 = 2000;
+
+/// Why a descriptor is not valid.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{GAME_TOML} line {line}: {cause}")]
+pub struct DescriptorError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, with the remedy.
+    pub cause: String,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDescriptor {
+    name: Spanned<String>,
+    title: String,
+    version: Spanned<String>,
+    seats: Spanned<[usize; 2]>,
+    #[serde(default)]
+    score: Option<Spanned<Vec<String>>>,
+    #[serde(default)]
+    schedule: Option<Spanned<String>>,
+    rules: Spanned<RawRules>,
+    #[serde(default)]
+    frames: bool,
+    #[serde(default)]
+    bot: RawBot,
+    #[serde(default)]
+    clock: Option<Spanned<RawClock>>,
+    #[serde(default)]
+    params: BTreeMap<Spanned<String>, RawParam>,
+    #[serde(default)]
+    trial: BTreeMap<Spanned<String>, Value>,
+    #[serde(default)]
+    match_time: Option<Micros>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRules {
+    run: Option<Spanned<Vec<String>>>,
+    wasm: Option<Spanned<String>>,
+    build: Option<Spanned<Vec<String>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBot {
+    protocol: Option<Spanned<String>>,
+    framing: Option<Spanned<RawFraming>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum RawFraming {
+    Name(String),
+    EndsWith(RawEnd),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEnd {
+    ends_with: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawClock {
+    #[serde(rename = "move")]
+    limit: Option<Micros>,
+    bank: Option<Micros>,
+    increment: Option<Micros>,
+    announce: Option<String>,
+}
+
+/// A parameter.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawParam {
+    #[serde(rename = "type")]
+    kind: RawKind,
+    default: Value,
+    min: Option<f64>,
+    max: Option<f64>,
+    choices: Option<Vec<String>>,
+    help: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RawKind {
+    Integer,
+    Number,
+    Boolean,
+    Text,
+    Choice,
+    Duration,
+}
+
+impl Descriptor {
+    /// Reads a descriptor.
+    ///
+    /// # Errors
+    /// The first mistake, with its line.
+    pub fn parse(text: &str) -> Result<Self, DescriptorError> {
+        let at = |span: Range<usize>, cause: String| {
+            let line = 1 + text[..span.start.min(text.len())].matches('\n').count();
+            DescriptorError { line, cause }
+        };
+        let raw: RawDescriptor = toml::from_str(text)
+            .map_err(|error| at(error.span().unwrap_or(0..0), error.message().to_owned()))?;
+        raw.check().map_err(|(span, cause)| at(span, cause))
+    }
+}
+
+/// A mistake at these bytes of the text.
+type Mistake = (Range<usize>, String);
+
+impl RawDescriptor {
+    fn check(self) -> Result<Descriptor, Mistake> {
+        check_name(&self.name).map_err(|cause| (self.name.span(), cause))?;
+        if !(1..=64).contains(&self.version.get_ref().len()) {
+            let cause = "version: write 1 to 64 characters, as in \"1\"";
+            return Err((self.version.span(), cause.to_owned()));
+        }
+        let [least, most] = *self.seats.get_ref();
+        if least < 1 || least > most || most > MAX_SEATS {
+            let cause = format!(
+                "seats: write the least and the most at a table, from 1 to {MAX_SEATS}, as in [2, 2]"
+            );
+            return Err((self.seats.span(), cause));
+        }
+        let columns = match self.score {
+            Some(columns) => check_columns(&columns)
+                .map_err(|cause| (columns.span(), cause))
+                .map(|()| columns.into_inner())?,
+            None => vec!["points".to_owned()],
+        };
+        let (carrier, build) = rules(self.rules)?;
+        let schedule = schedule(self.schedule, least, most)?;
+        let (protocol, framing) = bot(self.bot)?;
+        let params = params(self.params, self.frames)?;
+        let trial = trial(self.trial, &params)?;
+        Ok(Descriptor {
+            name: self.name.into_inner(),
+            title: self.title,
+            version: self.version.into_inner(),
+            seats: least..=most,
+            columns,
+            carrier,
+            build,
+            schedule,
+            protocol,
+            framing,
+            clock: clock(self.clock)?,
+            params,
+            trial,
+            match_time: self.match_time.unwrap_or(Micros::from_millis(DEFAULT_MATCH_MS)),
+        })
+    }
+}
+
+/// Names stand in commands, addresses and file names.
+fn check_name(name: &Spanned<String>) -> Result<(), String> {
+    let name = name.get_ref();
+    let valid =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    if (1..=32).contains(&name.len())
+        && name.chars().all(valid)
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+    {
+        return Ok(());
+    }
+    Err("name: write 1 to 32 lowercase letters, digits and `-`, beginning with a letter, as in \
+         \"connect4\""
+        .to_owned())
+}
+
+fn check_columns(columns: &Spanned<Vec<String>>) -> Result<(), String> {
+    let columns = columns.get_ref();
+    let valid =
+        |column: &String| (1..=32).contains(&column.len()) && !column.contains(char::is_control);
+    if (1..=MAX_COLUMNS).contains(&columns.len()) && columns.iter().all(valid) {
+        return Ok(());
+    }
+    Err(format!("score: write 1 to {MAX_COLUMNS} names of columns, as in [\"points\"]"))
+}
+
+fn check_command(key: &str, command: Spanned<Vec<String>>) -> Result<Vec<String>, Mistake> {
+    if command.get_ref().first().is_some_and(|program| !program.is_empty()) {
+        return Ok(command.into_inner());
+    }
+    let cause =
+        format!("{key}: write a program and its arguments, as in [\"python3\", \"rules.py\"]");
+    Err((command.span(), cause))
+}
+
+fn rules(raw: Spanned<RawRules>) -> Result<(Carrier, Option<Vec<String>>), Mistake> {
+    let span = raw.span();
+    let RawRules { run, wasm, build } = raw.into_inner();
+    let carrier = match (run, wasm) {
+        (Some(run), None) => Carrier::Run(check_command("rules.run", run)?),
+        (None, Some(wasm)) if !wasm.get_ref().is_empty() => Carrier::Wasm(wasm.into_inner()),
+        _ => {
+            let cause = "rules: write either run = [\"python3\", \"rules.py\"] or \
+                         wasm = \"rules.wasm\"";
+            return Err((span, cause.to_owned()));
+        }
+    };
+    let build = build.map(|build| check_command("rules.build", build)).transpose()?;
+    Ok((carrier, build))
+}
+
+fn schedule(
+    raw: Option<Spanned<String>>,
+    least: usize,
+    most: usize,
+) -> Result<PackageSchedule, Mistake> {
+    let Some(raw) = raw else {
+        return Ok(match (least, most) {
+            (1, 1) => PackageSchedule::Solo,
+            (..=2, 2..) => PackageSchedule::RoundRobin,
+            _ => PackageSchedule::Tables,
+        });
+    };
+    match raw.get_ref().as_str() {
+        "round_robin" => Ok(PackageSchedule::RoundRobin),
+        "tables" => Ok(PackageSchedule::Tables),
+        "solo" => Ok(PackageSchedule::Solo),
+        _ => {
+            let cause = "schedule: write \"round_robin\" (all pairs), \"tables\" or \"solo\"";
+            Err((raw.span(), cause.to_owned()))
+        }
+    }
+}
+
+fn bot(raw: RawBot) -> Result<(Protocol, Framing), Mistake> {
+    let protocol = match raw.protocol {
+        None => Protocol::Stdio,
+        Some(name) => match name.get_ref().as_str() {
+            "stdio" => Protocol::Stdio,
+            "exec" => Protocol::Exec,
+            _ => {
+                let cause = "bot.protocol: write \"stdio\" (one program for a match) or \"exec\" \
+                             (one execution for each decision)";
+                return Err((name.span(), cause.to_owned()));
+            }
+        },
+    };
+    let Some(framing) = raw.framing else { return Ok((protocol, Framing::Line)) };
+    let span = framing.span();
+    let framing = match framing.into_inner() {
+        RawFraming::Name(name) if name == "line" => Framing::Line,
+        RawFraming::Name(name) if name == "blank_line" => Framing::BlankLine,
+        RawFraming::EndsWith(RawEnd { ends_with: words })
+            if !words.is_empty()
+                && words
+                    .iter()
+                    .all(|word| !word.is_empty() && !word.contains(char::is_whitespace)) =>
+        {
+            Framing::EndsWith(words.into_iter().map(Text::from).collect())
+        }
+        _ => {
+            let cause = "bot.framing: write \"line\", \"blank_line\", or the words that begin the \
+                         last line of a reply, as in { ends_with = [\"bestmove\"] }";
+            return Err((span, cause.to_owned()));
+        }
+    };
+    Ok((protocol, framing))
+}
+
+/// The parameters, and `frames` if the rules draw.
+fn params(
+    raw: BTreeMap<Spanned<String>, RawParam>,
+    has_frames: bool,
+) -> Result<Vec<ParamInfo>, Mistake> {
+    let mut params = Vec::new();
+    // In the order of the file.
+    let mut raw: Vec<_> = raw.into_iter().collect();
+    raw.sort_by_key(|(key, _)| key.span().start);
+    for (key, param) in raw {
+        let span = key.span();
+        if key.get_ref() == FRAMES {
+            let cause = "params.frames: choose another name; `frames = true` adds this parameter";
+            return Err((span, cause.to_owned()));
+        }
+        params.push(param.check(key.into_inner()).map_err(|cause| (span, cause))?);
+    }
+    if has_frames {
+        params.push(ParamInfo {
+            key: FRAMES.into(),
+            kind: ParamKind::Boolean,
+            default: Some(Value::Boolean(true)),
+            help: "whether pictures are drawn and recorded (true)".into(),
+        });
+    }
+    Ok(params)
+}
+
+fn trial(
+    raw: BTreeMap<Spanned<String>, Value>,
+    params: &[ParamInfo],
+) -> Result<Vec<(Text, Value)>, Mistake> {
+    let check = |(key, value): (Spanned<String>, Value)| {
+        let span = key.span();
+        let param = params.iter().find(|param| param.key == key.get_ref().as_str());
+        let Some(param) = param else {
+            return Err((span, format!("trial: there is no parameter `{}`", key.get_ref())));
+        };
+        let value = params::check(param, &value).map_err(|cause| (span, format!("trial: {cause}")));
+        Ok((key.into_inner().into(), value?))
+    };
+    raw.into_iter().map(check).collect()
+}
+
+fn clock(raw: Option<Spanned<RawClock>>) -> Result<PackageClock, Mistake> {
+    let Some(raw) = raw else {
+        let allowance = Allowance::Move(DEFAULT_LIMIT);
+        return Ok(PackageClock { allowance, increment: Micros::ZERO, announcement: None });
+    };
+    let span = raw.span();
+    let RawClock { limit, bank, increment, announce } = raw.into_inner();
+    let some = |time: Micros| time > Micros::ZERO;
+    let allowance = match (limit, bank) {
+        (Some(limit), None) if some(limit) && increment.is_none() => Allowance::Move(limit),
+        (None, Some(bank)) if some(bank) => Allowance::Bank(bank),
+        _ => {
+            let cause = "clock: write either move = \"500ms\" or bank = \"3min\", and with a bank \
+                         maybe increment = \"1s\"";
+            return Err((span, cause.to_owned()));
+        }
+    };
+    let increment = increment.unwrap_or(Micros::ZERO);
+    Ok(PackageClock { allowance, increment, announcement: announce })
+}
+
+impl RawParam {
+    fn check(self, key: String) -> Result<ParamInfo, String> {
+        let Self { kind, default, min, max, choices, help } = self;
+        if choices.is_some() != (kind == RawKind::Choice) {
+            return Err(format!("params.{key}: a `choice` has `choices`, and nothing else has"));
+        }
+        let kind = match kind {
+            RawKind::Integer => ParamKind::Integer(whole(min, i64::MIN)?..=whole(max, i64::MAX)?),
+            RawKind::Number => ParamKind::Number(min.unwrap_or(f64::MIN)..=max.unwrap_or(f64::MAX)),
+            _ if min.or(max).is_some() => {
+                return Err(format!("params.{key}: only numbers have `min` and `max`"));
+            }
+            RawKind::Boolean => ParamKind::Boolean,
+            RawKind::Text => ParamKind::Text,
+            RawKind::Choice => {
+                let choices = choices.into_iter().flatten();
+                ParamKind::Choice(choices.map(Into::into).collect())
+            }
+            RawKind::Duration => ParamKind::Duration,
+        };
+        let param = ParamInfo { key: key.into(), kind, default: None, help: help.into() };
+        let default = params::check(&param, &default)
+            .map_err(|cause| format!("params.{}: the default: {cause}", param.key))?;
+        Ok(ParamInfo { default: Some(default), ..param })
+    }
+}
+
+/// A bound of a whole number.
+fn whole(bound: Option<f64>, otherwise: i64) -> Result<i64, String> {
+    let Some(bound) = bound else { return Ok(otherwise) };
+    #[expect(clippy::cast_possible_truncation, reason = "it is checked")]
+    let number = bound as i64;
+    #[expect(clippy::cast_precision_loss, reason = "a bound beyond 2^53 is refused")]
+    let exact = number as f64;
+    if bound.abs() <= 9_007_199_254_740_992.0 && (exact - bound).abs() < f64::EPSILON {
+        return Ok(number);
+    }
+    Err(format!("{bound} is not a whole number; the bounds of an integer are"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONNECT4: &str = r#"name = "connect4"
+title = "Connect Four"
+version = "1"
+seats = [2, 2]
+rules = { run = ["python3", "rules.py"] }
+[clock]
+move = "500ms"
+[params.columns]
+type = "integer"
+default = 7
+min = 4
+max = 20
+help = "columns of the board"
+"#;
+
+    fn error(from: &str, to: &str) -> String {
+        assert!(CONNECT4.contains(from), "{from}");
+        Descriptor::parse(&CONNECT4.replace(from, to)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_example_is_valid() {
+        let descriptor = Descriptor::parse(CONNECT4).unwrap();
+        assert_eq!((descriptor.name.as_str(), descriptor.seats), ("connect4", 2..=2));
+        assert_eq!(descriptor.columns, ["points"]);
+        assert_eq!(descriptor.clock.allowance, Allowance::Move(DEFAULT_LIMIT));
+        assert_eq!(descriptor.params[0].default, Some(Value::from(7_i64)));
+        assert_eq!(descriptor.carrier.program(), "python3");
+        assert_eq!(descriptor.schedule, PackageSchedule::RoundRobin);
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let text = CONNECT4
+            .replace("[\"python3\", \"rules.py\"]", "[\"./rules\"], build = [\"make\"]")
+            .replace("seats = [2, 2]", "seats = [3, 5]\nframes = true\nmatch_time = \"3s\"")
+            + "[trial]\ncolumns = 4\n[bot]\nframing = { ends_with = [\"bestmove\"] }\n";
+        let descriptor = Descriptor::parse(&text).unwrap();
+        assert_eq!(descriptor.build, Some(vec!["make".to_owned()]));
+        assert_eq!(descriptor.schedule, PackageSchedule::Tables);
+        assert_eq!(descriptor.trial, [("columns".into(), Value::from(4_i64))]);
+        assert_eq!(descriptor.framing, Framing::EndsWith(["bestmove".into()].into()));
+        assert_eq!(descriptor.params.last().unwrap().key, "frames");
+        let exec = CONNECT4.to_owned() + "[bot]\nprotocol = \"exec\"\n";
+        assert_eq!(Descriptor::parse(&exec).unwrap().protocol, Protocol::Exec);
+        let wasm = CONNECT4.replace("run = [\"python3\", \"rules.py\"]", "wasm = \"rules.wasm\"");
+        let carrier = Descriptor::parse(&wasm).unwrap().carrier;
+        assert_eq!(carrier, Carrier::Wasm("rules.wasm".to_owned()));
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_remedy() {
+        for (from, to, expected) in [
+            ("seats = [2, 2]", "seats = [3, 2]", "line 4: seats: write the least and the most"),
+            ("seats = [2, 2]", "seats = [0, 2]", "from 1 to 16"),
+            ("run = [\"python3\", \"rules.py\"]", "wasm = \"\"", "line 5: rules: write either run"),
+            ("seats = [2, 2]", "seats = [2, 2]\nschedule = \"cup\"", "line 5: schedule: write"),
+            ("[clock]", "[bot]\nframing = \"word\"\n[clock]", "line 7: bot.framing: write"),
+            (
+                "[clock]",
+                "[bot]\nframing = { ends_with = [\"a b\"] }\n[clock]",
+                "line 7: bot.framing",
+            ),
+            ("[clock]", "[bot]\nprotocol = \"http\"\n[clock]", "line 7: bot.protocol: write"),
+            (
+                "[clock]",
+                "[trial]\nrows = 3\n[clock]",
+                "line 7: trial: there is no parameter `rows`",
+            ),
+            ("[clock]", "[trial]\ncolumns = 3\n[clock]", "line 7: trial: columns cannot be 3"),
+            ("[params.columns]", "[params.frames]", "choose another name"),
+            ("seats = [2, 2]", "chairs = [2, 2]", "line 4: unknown field `chairs`"),
+            ("\"connect4\"", "\"Connect 4\"", "line 1: name: write 1 to 32 lowercase letters"),
+            ("run = [\"python3\", \"rules.py\"]", "run = []", "line 5: rules.run: write a program"),
+            ("move = \"500ms\"", "", "line 6: clock: write either move"),
+            ("move = \"500ms\"", "move = \"soon\"", "line 7: `soon` is not a duration"),
+            (
+                "default = 7",
+                "default = 3",
+                "line 8: params.columns: the default: columns cannot be 3",
+            ),
+            ("max = 20", "most = 20", "line 12: unknown field `most`"),
+            ("min = 4", "min = 4.5", "4.5 is not a whole number"),
+            ("\"integer\"", "\"text\"", "only numbers have `min` and `max`"),
+        ] {
+            let error = error(from, to);
+            assert!(error.contains(expected), "{to}: {error}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A match by the rules of a package.
+//!
+//! # Theory of operation
+//!
+//! The rules answer a list of actions, which this state machine performs one by one as
+//! [`MatchState::step`] is called. Requests end a list. The referee sends them one after another,
+//! while the other bots are stopped, and the rules hear all replies at once: the moves are
+//! simultaneous. Then the rules are asked again, until they end the match.
+//!
+//! The rules are not trusted. A failure, an answer that is not valid or a wrong score is a fault:
+//! the match does not count, and is never a bot's forfeit.
+//!
+//! A copy of a match shares the rules of the original: it asks them only which replies are legal,
+//! which changes nothing, and only while the original is at the same question.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arbiter_games::move_form::{FormFields, MoveForm};
+use arbiter_games::picture::{Key, Picture};
+use arbiter_games::{
+    BotName, ExpectedReply, Forfeit, Frame, Illegal, MatchState, MatchView, Message, Micros, Note,
+    Seat, SeatResult, Step,
+};
+
+use crate::answer_check::AnswerCheck;
+use crate::clock::{Banks, PackageClock, Telling};
+use crate::protocol::{Action, Answer, Heard, NewMatch, Question};
+use crate::rules_host::RulesHost;
+use crate::session::{Access, Session, wrong_answer};
+use crate::view;
+
+/// What a match begins with.
+#[derive(Debug)]
+pub(crate) struct MatchSetup {
+    pub(crate) host: Arc<dyn RulesHost>,
+    /// The number of components of a score.
+    pub(crate) columns: usize,
+    pub(crate) clock: PackageClock,
+    /// The first question.
+    pub(crate) new: NewMatch,
+}
+
+/// A match in progress.
+#[derive(Clone, Debug)]
+pub(crate) struct PackageMatch {
+    setup: Arc<MatchSetup>,
+    /// The rules, as soon as they run.
+    access: Access,
+    /// The number of questions to the rules so far that moved the match on.
+    questions: u64,
+    /// The rest of the last answer.
+    actions: VecDeque<Action>,
+    /// The replies to the requests of the last answer.
+    heard: Vec<Heard>,
+    banks: Banks,
+    /// The request that follows an announcement of the time.
+    announced: Option<Message>,
+    /// The seat that owes a reply.
+    asked: Option<Seat>,
+    /// Each seat's first forfeit.
+    forfeits: Vec<Option<Forfeit>>,
+    /// The seats whose programs were ended.
+    dismissed: Vec<bool>,
+    /// The last pictures: the one for all people, and the one for each seat.
+    frames: (Option<Arc<Frame>>, Vec<Option<Arc<Frame>>>),
+    /// The number of pictures so far.
+    frame_count: u64,
+    /// The last step, when the match has ended.
+    end: Option<Step>,
+}
+
+impl PackageMatch {
+    /// A match whose rules do not run yet.
+    pub(crate) fn new(setup: MatchSetup) -> Self {
+        let seats = setup.new.bots.len();
+        Self {
+            banks: Banks::new(setup.clock.clone(), seats),
+            setup: Arc::new(setup),
+            access: Access::NotStarted,
+            questions: 0,
+            actions: VecDeque::new(),
+            heard: Vec::new(),
+            announced: None,
+            asked: None,
+            forfeits: vec![None; seats],
+            dismissed: vec![false; seats],
+            frames: (None, vec![None; seats]),
+            frame_count: 0,
+            end: None,
+        }
+    }
+
+    /// Asks the rules what to do next.
+    fn ask_rules(&mut self) -> Result<(), String> {
+        let question = match &self.access {
+            Access::Reader(_) => return Err("a copy of a match cannot go on".to_owned()),
+            Access::NotStarted => Question::New(self.setup.new.clone()),
+            Access::Owner(_) if self.heard.is_empty() => {
+                return Err("their answer neither asks a seat nor ends the match".to_owned());
+            }
+            Access::Owner(_) => {
+                self.heard.sort_by_key(|heard| heard.seat);
+                Question::Heard(std::mem::take(&mut self.heard))
+            }
+        };
+        let line = serde_json::to_string(&question).map_err(|error| error.to_string())?;
+        let session = match &self.access {
+            Access::Owner(session) | Access::Reader(session) => Arc::clone(session),
+            Access::NotStarted => {
+                let session = Arc::new(Session::new(self.setup.host.begin(self.setup.new.seed)?));
+                self.access = Access::Owner(Arc::clone(&session));
+                session
+            }
+        };
+        self.questions += 1;
+        let text = session.ask(self.questions, &line)?;
+        let answer: Result<Answer, _> = serde_json::from_str(&text);
+        let answer = answer.map_err(|cause| wrong_answer(&line, &text, &cause.to_string()))?;
+        AnswerCheck { columns: self.setup.columns, dismissed: self.dismissed.clone() }
+            .check(&answer)
+            .map_err(|cause| wrong_answer(&line, &text, &cause))?;
+        self.actions = answer.actions.into();
+        Ok(())
+    }
+
+    /// The replies of a seat that are legal. Empty if the rules cannot list them, or the match has
+    /// gone on.
+    pub(crate) fn legal_replies(&self, seat: Seat) -> Vec<String> {
+        match &self.access {
+            Access::Owner(session) | Access::Reader(session) if self.asked == Some(seat) => {
+                session.legal_replies(self.questions, seat)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The last picture that the player of the seat `viewer` may see. Without a viewer: the one for
+    /// all people.
+    pub(crate) fn frame(&self, viewer: Option<Seat>) -> Option<&Frame> {
+        let (public, private) = &self.frames;
+        match viewer {
+            None => public.as_deref(),
+            // Games without hidden information draw one picture for all.
+            Some(_) if private.iter().all(Option::is_none) => public.as_deref(),
+            Some(seat) => private.get(seat.index())?.as_deref(),
+        }
+    }
+
+    /// Performs an action. Returns what the referee does for it.
+    fn perform(&mut self, action: Action) -> Step {
+        match action {
+            Action::Tell { tell, text } => Step::Send(self.notice(tell, &text)),
+            Action::Ask { ask, text } => {
+                let Telling { text, tells_time } = self.banks.tell(ask, &text);
+                let allowance = self.banks.allowance(ask);
+                let expected_reply = ExpectedReply::Move;
+                self.asked = Some(ask);
+                let request = Message { seat: ask, text, expected_reply, allowance, tells_time };
+                match self.banks.announcement(ask) {
+                    Some(Telling { text, tells_time }) => {
+                        self.announced = Some(request);
+                        Step::Send(Message { tells_time, ..Message::notice(ask, text) })
+                    }
+                    None => Step::Send(request),
+                }
+            }
+            Action::Dismiss { dismiss } => {
+                self.dismissed[dismiss.index()] = true;
+                Step::Dismiss(dismiss)
+            }
+            Action::Note { note } => Step::Note(Note::Text { note }),
+            Action::Frame { frame, viewer } => {
+                let shown = match viewer {
+                    None => &mut self.frames.0,
+                    Some(seat) => &mut self.frames.1[seat.index()],
+                };
+                *shown = Some(Arc::new(frame.clone()));
+                self.frame_count += 1;
+                Step::Note(Note::Frame { frame, viewer })
+            }
+            Action::Illegal { illegal, why } => {
+                self.forfeits[illegal.index()].get_or_insert(Forfeit::Illegal);
+                Step::Illegal(illegal, Illegal(why))
+            }
+            Action::Over { over } => {
+                let results = over.into_iter().zip(&self.forfeits);
+                let results = results.map(|(score, forfeit)| SeatResult::new(score, *forfeit));
+                self.end.insert(Step::Over(results.collect())).clone()
+            }
+        }
+    }
+
+    fn notice(&self, seat: Seat, text: &str) -> Message {
+        let Telling { text, tells_time } = self.banks.tell(seat, text);
+        Message { tells_time, ..Message::notice(seat, text) }
+    }
+}
+
+impl MatchState for PackageMatch {
+    fn step(&mut self) -> Step {
+        if let Some(end) = &self.end {
+            return end.clone();
+        }
+        if let Some(request) = self.announced.take() {
+            return Step::Send(request);
+        }
+        loop {
+            if let Some(action) = self.actions.pop_front() {
+                return self.perform(action);
+            }
+            if let Err(cause) = self.ask_rules() {
+                return self.end.insert(Step::Fault(cause)).clone();
+            }
+        }
+    }
+
+    fn receive_reply(
+        &mut self,
+        reply: Result<&str, Forfeit>,
+        charged: Micros,
+    ) -> Result<(), Illegal> {
+        let seat = self.asked.expect("a seat was asked");
+        if matches!(self.access, Access::Reader(_))
+            && let Ok(reply) = reply
+        {
+            view::check_legal(&self.legal_replies(seat), reply)?;
+        }
+        self.asked = None;
+        self.banks.charge(seat, charged);
+        let (text, forfeit) = match reply {
+            Ok(text) => (Some(text.to_owned()), None),
+            Err(forfeit) => (None, Some(forfeit)),
+        };
+        if let Some(forfeit) = forfeit {
+            self.forfeits[seat.index()].get_or_insert(forfeit);
+        }
+        self.heard.push(Heard { seat, text, forfeit });
+        // Whether it is legal is in the next answer.
+        Ok(())
+    }
+
+    fn view(&self) -> &dyn MatchView {
+        self
+    }
+}
+
+impl MatchView for PackageMatch {
+    fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture {
+        view::picture(self.frame(viewer), names)
+    }
+
+    fn picture_key(&self) -> Key {
+        [self.frame_count, 0, 0, 0, 0, 0]
+    }
+
+    fn move_form(&self, seat: Seat, _chosen: &FormFields) -> MoveForm {
+        view::move_form(&self.legal_replies(seat))
+    }
+}

@@ -1,0 +1,115 @@
+//! The rules of a package with the parameters of a match.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use arbiter_games::{
+    BotName, Bounds, MatchState, ParamInfo, ParamInput, ParamsError, Rules, Seed, StartError,
+    Value, Values,
+};
+
+use crate::clock::PackageClock;
+use crate::match_state::{MatchSetup, PackageMatch};
+use crate::params;
+use crate::protocol::{MAX_SCORE, NewMatch, PROTOCOL_VERSION};
+use crate::rules_host::RulesHost;
+
+/// The parameter of packages that draw: whether pictures are drawn and recorded.
+pub(crate) const FRAMES: &str = "frames";
+
+/// What all matches of a package have in common.
+#[derive(Debug)]
+pub(crate) struct PackageInfo {
+    pub(crate) seats: RangeInclusive<usize>,
+    /// The number of components of a score.
+    pub(crate) columns: usize,
+    pub(crate) clock: PackageClock,
+    pub(crate) params: Vec<ParamInfo>,
+    pub(crate) host: Arc<dyn RulesHost>,
+}
+
+/// The rules of a package with the parameters of a match.
+#[derive(Clone)]
+pub(crate) struct PackageRules {
+    pub(crate) package: Arc<PackageInfo>,
+    /// The value of every parameter, in the order of the descriptor.
+    pub(crate) values: Values,
+}
+
+impl PackageRules {
+    /// The rules with the default of every parameter.
+    pub(crate) fn new(package: PackageInfo) -> Self {
+        let mut values = Values::new();
+        for param in &package.params {
+            let default = param.default.clone();
+            values = values.with(&param.key, default.expect("a descriptor has every default"));
+        }
+        Self { package: Arc::new(package), values }
+    }
+}
+
+impl PackageRules {
+    /// The parameters of a match as the rules get them.
+    fn params(&self) -> Values {
+        let params = self.values.iter().filter(|(key, _)| *key != FRAMES);
+        params.fold(Values::new(), |values, (key, value)| values.with(key, value.clone()))
+    }
+
+    /// Whether the rules draw.
+    fn has_frames(&self) -> bool {
+        self.values.get(FRAMES) == Some(&Value::Boolean(true))
+    }
+}
+
+/// The values. The names of record files derive from this text.
+impl fmt::Debug for PackageRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Params").field(&self.values).finish()
+    }
+}
+
+impl Rules for PackageRules {
+    fn set(&mut self, input: &ParamInput<'_>) -> Result<(), ParamsError> {
+        let param = self.package.params.iter().find(|param| param.key == input.key);
+        let Some(param) = param else { return Err(input.unknown()) };
+        let value = params::check(param, input.value).map_err(ParamsError::new)?;
+        self.values = std::mem::take(&mut self.values).with(input.key, value);
+        Ok(())
+    }
+
+    fn values(&self) -> Values {
+        self.values.clone()
+    }
+
+    fn seats(&self) -> RangeInclusive<usize> {
+        self.package.seats.clone()
+    }
+
+    fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError> {
+        let new = NewMatch {
+            protocol: PROTOCOL_VERSION,
+            params: self.params(),
+            seed,
+            bots: names.to_vec(),
+            frames: self.has_frames(),
+        };
+        Ok(Box::new(PackageMatch::new(MatchSetup {
+            host: Arc::clone(&self.package.host),
+            columns: self.package.columns,
+            clock: self.package.clock.clone(),
+            new,
+        })))
+    }
+
+    fn bounds(&self, forfeited: &[bool]) -> Option<Bounds> {
+        let seats = forfeited.len();
+        let sum = MAX_SCORE * i64::try_from(seats).ok()?;
+        let columns = self.package.columns;
+        Some(Bounds {
+            seats: vec![vec![-MAX_SCORE..=MAX_SCORE; columns]; seats],
+            sums: vec![-sum..=sum; columns],
+            bad_answers: vec![0; seats],
+        })
+    }
+}

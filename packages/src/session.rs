@@ -1,0 +1,86 @@
+//! The rules of one match while they run, shared by the match and its copies.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arbiter_games::Seat;
+
+use crate::protocol::{LegalReplies, MAX_LEGAL, Question};
+use crate::rules_host::RulesSession;
+
+/// Maximum number of characters of an answer that a message quotes.
+const MAX_QUOTED: usize = 200;
+
+/// How a match reaches its rules. A copy of a match only reads.
+#[derive(Debug, Default)]
+pub(crate) enum Access {
+    /// The rules do not run yet.
+    #[default]
+    NotStarted,
+    /// The match moves the rules on.
+    Owner(Arc<Session>),
+    /// A copy asks only what changes nothing.
+    Reader(Arc<Session>),
+}
+
+impl Clone for Access {
+    fn clone(&self) -> Self {
+        match self {
+            Self::NotStarted => Self::NotStarted,
+            Self::Owner(session) | Self::Reader(session) => Self::Reader(Arc::clone(session)),
+        }
+    }
+}
+
+/// The rules of one match while they run.
+#[derive(Debug)]
+pub(crate) struct Session(Mutex<Running>);
+
+#[derive(Debug)]
+struct Running {
+    rules: Box<dyn RulesSession>,
+    /// The number of the last question that moved the match on.
+    questions: u64,
+}
+
+impl Session {
+    pub(crate) fn new(rules: Box<dyn RulesSession>) -> Self {
+        Self(Mutex::new(Running { rules, questions: 0 }))
+    }
+
+    /// Asks the question with this number, which moves the match on.
+    ///
+    /// # Errors
+    /// How the rules failed, with the question.
+    pub(crate) fn ask(&self, number: u64, line: &str) -> Result<String, String> {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        running.questions = number;
+        running.rules.ask(line).map_err(|cause| format!("{cause}; asked: {}", cut(line)))
+    }
+
+    /// The replies of a seat that are legal after the question with this number. Empty if the rules
+    /// cannot list them, fail, are busy, or have heard more questions.
+    pub(crate) fn legal_replies(&self, number: u64, seat: Seat) -> Vec<String> {
+        let Ok(mut running) = self.0.try_lock() else { return Vec::new() };
+        if running.questions != number {
+            return Vec::new();
+        }
+        let line = serde_json::to_string(&Question::Legal(seat)).expect("a seat has a text");
+        let Ok(text) = running.rules.ask(&line) else { return Vec::new() };
+        let answer = serde_json::from_str::<LegalReplies>(&text);
+        let legal = answer.map(|answer| answer.legal).unwrap_or_default();
+        if legal.len() > MAX_LEGAL { Vec::new() } else { legal }
+    }
+}
+
+/// The cause of a fault by an invalid answer.
+pub(crate) fn wrong_answer(question: &str, answer: &str, cause: &str) -> String {
+    format!("{cause}; asked: {}; answered: {}", cut(question), cut(answer))
+}
+
+/// The beginning of a long text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

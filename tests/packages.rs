@@ -1,0 +1,181 @@
+//! `arbiter play` and `arbiter verify` with game packages.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use support::{Bots, files, json, run, succeed};
+
+const CONNECT4: &str = "games/packages/connect4";
+
+/// A shipped bot of the package.
+fn bot(name: &str) -> String {
+    format!("{CONNECT4}/bots/{name}")
+}
+
+/// A copy of the package, with a change of its rules.
+fn changed(bots: &Bots, from: &str, to: &str) -> PathBuf {
+    let copy = bots.path().join("changed");
+    fs::create_dir_all(&copy).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(CONNECT4);
+    for name in ["game.toml", "rules.py"] {
+        let text = fs::read_to_string(source.join(name)).unwrap();
+        fs::write(copy.join(name), text.replace(from, to)).unwrap();
+    }
+    copy
+}
+
+/// A bot of three lines of Python after `import sys`.
+fn python_bot(bots: &Bots, name: &str, code: &str) -> String {
+    let directory = bots.path().join(name);
+    fs::create_dir(&directory).unwrap();
+    let manifest = format!("name = \"{name}\"\nrun = [\"python3\", \"bot.py\"]\n");
+    fs::write(directory.join("bot.toml"), manifest).unwrap();
+    fs::write(directory.join("bot.py"), format!("import sys, time\n{code}\n")).unwrap();
+    directory.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_package_is_played_and_verified_like_a_built_in_game() {
+    let bots = Bots::new();
+    let records = bots.path().join("records");
+    let records = records.to_str().unwrap();
+    let blocker = bot("blocker");
+    let center = bot("center");
+    let call = ["play", CONNECT4, &blocker, &center, "--games", "4", "--seed", "four"];
+    let lines = json(&[&call[..], &["--record", records]].concat());
+    let (table, matches) = lines.split_last().unwrap();
+    assert_eq!(matches.len(), 4);
+    assert_eq!(table["ranking"][0]["bot"], "blocker", "{table}");
+    for played in matches {
+        assert_eq!(played["forfeits"], json!([null, null]), "{played}");
+        let points: i64 = played["scores"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|score| score[0].as_i64().unwrap())
+            .sum();
+        assert_eq!(points, 2, "{played}");
+    }
+    let verified = json(&["verify", "--game", CONNECT4, records]);
+    let transcripts =
+        |lines: &[Value]| lines.iter().map(|line| line["transcript"].clone()).collect::<Vec<_>>();
+    assert_eq!(transcripts(&verified), transcripts(matches));
+    // The same seed gives the same matches.
+    let again = json(&call);
+    assert_eq!(transcripts(&again[..4]), transcripts(matches));
+}
+
+#[test]
+fn a_record_names_the_package_that_it_needs() {
+    let bots = Bots::new();
+    let records = bots.path().join("records");
+    let records = records.to_str().unwrap();
+    let blocker = bot("blocker");
+    let center = bot("center");
+    succeed(&["play", CONNECT4, &blocker, &center, "--record", records]);
+    let without = run(&["verify", records]);
+    let stdout = String::from_utf8(without.stdout).unwrap();
+    assert_eq!(without.status.code(), Some(1), "{stdout}");
+    assert!(stdout.contains("played with the game package connect4 of digest"), "{stdout}");
+    assert!(stdout.contains("--game"), "{stdout}");
+    let changed = changed(&bots, "length >= 4", "length >= 3");
+    let other = run(&["verify", "--game", changed.to_str().unwrap(), records]);
+    let stdout = String::from_utf8(other.stdout).unwrap();
+    assert!(stdout.contains("of digest") && stdout.contains(", not "), "{stdout}");
+    let edited = files(Path::new(records)).remove(0);
+    let text = fs::read_to_string(&edited).unwrap();
+    fs::write(&edited, text.replacen("\"reply\":\"3\"", "\"reply\":\"2\"", 1)).unwrap();
+    let wrong = run(&["verify", "--game", CONNECT4, records]);
+    let stdout = String::from_utf8(wrong.stdout).unwrap();
+    assert!(wrong.status.code() == Some(1) && stdout.contains("WRONG, line "), "{stdout}");
+}
+
+#[test]
+fn a_bot_that_fails_in_a_package_forfeits() {
+    let bots = Bots::new();
+    let center = bot("center");
+    for (name, code, forfeit) in [
+        (
+            "illegal",
+            "for line in sys.stdin:\n    if line == 'move\\n': print(99, flush=True)",
+            "illegal",
+        ),
+        ("gone", "sys.stdin.readline()", "gone"),
+        ("late", "for line in sys.stdin:\n    time.sleep(60)", "clock"),
+        (
+            "flood",
+            "for line in sys.stdin:\n    if line == 'move\\n': print('x' * 100000, flush=True)",
+            "flood",
+        ),
+    ] {
+        let bad = python_bot(&bots, name, code);
+        let records = bots.path().join(format!("{name}-records"));
+        let records = records.to_str().unwrap();
+        let call = ["play", CONNECT4, &bad, &center, "--record", records, "--no-rotate"];
+        let lines = json(&call);
+        assert_eq!(lines[0]["scores"], json!([[0], [2]]), "{name}: {}", lines[0]);
+        assert_eq!(lines[0]["forfeits"], json!([forfeit, null]), "{name}");
+        succeed(&["verify", "--game", CONNECT4, records]);
+    }
+}
+
+/// The rules are not trusted. What they do wrong is a fault that names them, and no bot forfeits.
+#[test]
+fn rules_that_fail_are_a_fault() {
+    let blocker = bot("blocker");
+    let center = bot("center");
+    for (from, to, cause) in [
+        ("return tells + [self.request()]", "raise SystemExit(7)", "exited with code 7"),
+        ("return tells + [self.request()]", "return tells", "neither asks a seat nor ends"),
+        (
+            "return tells + [self.request()]",
+            "return [{'ask': 3, 'text': 'x'}]",
+            "seat 3 is not one of",
+        ),
+        (
+            "return tells + [self.request()]",
+            "return [{'ask': 0, 'text': 'x'}]",
+            "seat 0 is not one of",
+        ),
+        ("return tells + [self.request()]", "return [{'over': [[1]]}]", "the scores of 2 seats"),
+        ("return tells + [self.request()]", "return [{'over': [[1, 2], [3]]}]", "1 numbers each"),
+        ("return tells + [self.request()]", "return [{'over': [[10**15], [0]]}]", "is not between"),
+        ("return tells + [self.request()]", "return [{'win': 1}]", "asked: {\"new\":"),
+        ("return tells + [self.request()]", "return 'x' * 10**8", "without ending a reply"),
+        ("print(json.dumps({\"do\": answer})", "print('{'", "answered: {"),
+        ("import json", "import json, nothing", "No module named"),
+    ] {
+        let bots = Bots::new();
+        let package = changed(&bots, from, to);
+        let output = run(&["play", package.to_str().unwrap(), &blocker, &center]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{to}: {stderr}");
+        assert!(stderr.contains("the rules failed") && stderr.contains(cause), "{to}: {stderr}");
+    }
+}
+
+#[test]
+fn wrong_packages_are_refused_with_the_remedy() {
+    let bots = Bots::new();
+    let blocker = bot("blocker");
+    let center = bot("center");
+    let refused = |game: &str| {
+        let output = run(&["play", game, &blocker, &center]);
+        assert_eq!(output.status.code(), Some(2), "{game}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(refused("conect4").contains("or name the folder of a game package"));
+    assert!(refused("docs").contains("it has no game.toml"));
+    let package = changed(&bots, "seats = [2, 2]", "seats = [2, 99]");
+    assert!(refused(package.to_str().unwrap()).contains("game.toml line 4: seats: write"));
+    let package = changed(&bots, "name = \"connect4\"", "name = \"gomoku\"");
+    assert!(refused(package.to_str().unwrap()).contains("a built-in game is named gomoku"));
+    let settings = run(&["play", CONNECT4, &blocker, &center, "--set", "columns=3"]);
+    let stderr = String::from_utf8(settings.stderr).unwrap();
+    assert!(stderr.contains("columns cannot be 3: write a whole number from 4 to 20"), "{stderr}");
+}

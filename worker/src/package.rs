@@ -1,0 +1,166 @@
+//! Loads game packages: a folder, or a packed file.
+//!
+//! The rules run from a copy of the files that decide a match: all files of the package but its
+//! house bots, tests and texts. Therefore an edit during a run changes nothing, and the digest of
+//! the copy identifies the rules: a better text for bot authors does not change it.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use arbiter_games::GameInfo;
+use arbiter_packages::{Carrier, Descriptor, GAME_TOML, RulesHost, WasmRules};
+
+use crate::bot::{self, BotError};
+use crate::bounded_read::{read_at_most, read_text_at_most, within};
+use crate::bundle::{BUILD_NAMES, Bundle, BundleError, MAX_BUNDLE, unpack};
+use crate::rules_process::RulesProgram;
+use crate::sandbox::{BotSource, Host, ScratchDir};
+use crate::seat::StopSignal;
+
+/// Maximum size of a descriptor, in bytes.
+const MAX_DESCRIPTOR: u64 = 64 << 10;
+
+/// Maximum size of the rules as a WebAssembly module, in bytes.
+const MAX_MODULE: u64 = 32 << 20;
+
+/// The folders at the top of a package that do not decide a match.
+const BESIDE_RULES: [&str; 2] = ["bots", "tests"];
+
+/// The text for authors of bots.
+const BOT_MD: &str = "BOT.md";
+
+/// A game package on this machine.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// What its author says about it.
+    pub descriptor: Descriptor,
+    /// The digest of the files that decide a match.
+    pub digest: String,
+    /// The folder of the package.
+    path: PathBuf,
+    /// The copy of the files that decide a match, and an unpacked package.
+    scratch: Arc<ScratchDir>,
+}
+
+impl Package {
+    /// Loads the package at `path`: a folder or a packed file. Builds the rules of a folder first
+    /// if it has a build command and they are missing or older than a file beside them.
+    pub fn load(path: &Path) -> Result<Self, BotError> {
+        let failed = |error: String| BotError::new(path, error);
+        let scratch = ScratchDir::new().map_err(|error| failed(error.to_string()))?;
+        let folder = if path.is_file() {
+            let folder = scratch.path().join("package");
+            unpack_file(path, &folder).map_err(|error| failed(error.to_string()))?;
+            folder
+        } else {
+            bot::absolute(path)?
+        };
+        let descriptor = read_descriptor(&folder)?;
+        if let Some(build) = descriptor.build.as_ref().filter(|_| path.is_dir()) {
+            bot::build_if_stale(&folder, descriptor.carrier.program(), build, is_beside_build)?;
+        }
+        let rules = scratch.path().join("rules");
+        let copy = || -> Result<(), BundleError> {
+            let bundle = Bundle::of_package(&folder, |path| !is_beside_rules(path))?;
+            fs::create_dir(&rules).map_err(BundleError::system(&rules))?;
+            unpack(bundle.bytes(), &rules)
+        };
+        copy().map_err(|error| failed(error.to_string()))?;
+        check_rules(&folder, &rules, &descriptor.carrier)?;
+        let digest = bot::digest(&rules).map_err(|error| failed(error.to_string()))?;
+        Ok(Self { descriptor, digest, path: folder, scratch: Arc::new(scratch) })
+    }
+
+    /// Whether there is a package at `path`: a folder with a descriptor, or a packed file.
+    pub fn is_at(path: &Path) -> bool {
+        path.is_file() || fs::symlink_metadata(path.join(GAME_TOML)).is_ok()
+    }
+
+    /// The folder of the package.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The text for authors of bots, if there is one.
+    pub fn bot_text(&self) -> Option<String> {
+        let file = within(&self.path, BOT_MD).ok()?;
+        read_text_at_most(&file, MAX_DESCRIPTOR * 4).ok()
+    }
+
+    /// Packs all files, with built rules. The same files give the same bytes.
+    ///
+    /// # Errors
+    /// If they exceed a limit of bundles.
+    pub fn pack(&self) -> Result<Bundle, BundleError> {
+        Bundle::of_package(&self.path, |_| true)
+    }
+
+    /// The game. Its rules run until `stop`; a program runs in the sandbox of `host`.
+    ///
+    /// # Errors
+    /// If the rules are a module that cannot run.
+    pub fn game(&self, host: &Arc<Host>, stop: &Arc<StopSignal>) -> Result<GameInfo, BotError> {
+        let rules = self.scratch.path().join("rules");
+        let rules_host: Arc<dyn RulesHost> = match &self.descriptor.carrier {
+            Carrier::Run(argv) => Arc::new(RulesProgram {
+                host: Arc::clone(host),
+                source: BotSource::Directory(rules),
+                argv: argv.clone(),
+                stop: Arc::clone(stop),
+                _files: Arc::clone(&self.scratch),
+            }),
+            Carrier::Wasm(file) => {
+                let to_error = |cause: String| BotError::new(&self.path.join(file), cause);
+                let bytes = read_at_most(&rules.join(file), MAX_MODULE)
+                    .map_err(|error| to_error(error.to_string()))?;
+                WasmRules::compile(&bytes).map_err(to_error)?
+            }
+        };
+        Ok(self.descriptor.game(&self.digest, rules_host))
+    }
+}
+
+fn unpack_file(path: &Path, folder: &Path) -> Result<(), BundleError> {
+    let system = BundleError::system(path);
+    let read = || -> io::Result<Vec<u8>> {
+        fs::create_dir(folder)?;
+        read_at_most(path, MAX_BUNDLE as u64)
+    };
+    unpack(&read().map_err(system)?, folder)
+}
+
+fn read_descriptor(folder: &Path) -> Result<Descriptor, BotError> {
+    let file = folder.join(GAME_TOML);
+    let text = within(folder, GAME_TOML)
+        .and_then(|file| read_text_at_most(&file, MAX_DESCRIPTOR))
+        .map_err(|error| BotError::new(&file, error.to_string()))?;
+    Descriptor::parse(&text).map_err(|error| BotError::new(folder, error.to_string()))
+}
+
+/// Checks that the rules are among the files that are copied.
+fn check_rules(folder: &Path, rules: &Path, carrier: &Carrier) -> Result<(), BotError> {
+    match carrier {
+        Carrier::Run(argv) => bot::check_program(folder, &argv[0]),
+        Carrier::Wasm(file) if rules.join(file).is_file() => Ok(()),
+        Carrier::Wasm(file) => {
+            let cause = "the rules are missing; build them, or correct `rules.wasm`";
+            Err(BotError::new(&folder.join(file), cause))
+        }
+    }
+}
+
+/// Whether the build does not depend on a file of a package, named from its top.
+fn is_beside_build(path: &Path) -> bool {
+    let is_output = path.file_name().is_some_and(|name| BUILD_NAMES.iter().any(|own| name == *own));
+    is_output || is_beside_rules(path)
+}
+
+/// Whether a file of a package, named from its top, does not decide a match.
+fn is_beside_rules(path: &Path) -> bool {
+    let top = path.components().next();
+    let is_beside = |name: &str| top == Some(Component::Normal(name.as_ref()));
+    let is_text = path.components().count() == 1 && path.extension().is_some_and(|end| end == "md");
+    BESIDE_RULES.into_iter().any(is_beside) || is_text
+}
