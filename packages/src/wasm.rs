@@ -24,8 +24,8 @@ use crate::rules_host::{RulesHost, RulesSession};
 use crate::wasi::{self, Log, State};
 
 /// The fuel for the start of a match or for an answer: about as many operations. A processor of
-/// 2024 takes about two seconds for them.
-const FUEL: u64 = 4_000_000_000;
+/// 2024 takes about half a second for them.
+const FUEL: u64 = 1_000_000_000;
 
 /// Maximum size of the memory of an instance, in bytes.
 const MAX_MEMORY: usize = 256 << 20;
@@ -217,7 +217,7 @@ mod tests {
         let says = "(drop (call $write (i32.const 2) (i32.const 16) (i32.const 1) (i32.const 0))) \
                     (unreachable)";
         for (body, cause) in [
-            ("(loop (br 0)) (i64.const 0)", "more than 4000000000 operations"),
+            ("(loop (br 0)) (i64.const 0)", "more than 1000000000 operations"),
             ("(unreachable)", "unreachable"),
             ("(drop (call $deep (i32.const 1))) (i64.const 0)", "stack"),
             ("(call $exit (i32.const 3)) (i64.const 0)", "exited with status 3"),
