@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::match_state::Frame;
 use crate::name::BotName;
 use crate::seat::Seat;
 
@@ -252,6 +253,17 @@ impl Cell {
 /// Whether `viewer` may see the cards of `seat`; without a viewer everything is visible.
 pub fn can_see(viewer: Option<Seat>, seat: Seat) -> bool {
     viewer.is_none_or(|viewer| viewer == seat)
+}
+
+impl Picture {
+    /// The last picture that a game package drew, or the names of the bots if it drew none.
+    pub fn of_frame(frame: Option<&Frame>, names: &[BotName]) -> Self {
+        let Some(Frame { svg, caption }) = frame else {
+            let names: Vec<_> = names.iter().map(BotName::as_str).collect();
+            return Self { caption: names.join(", "), parts: Vec::new() };
+        };
+        Self { caption: caption.clone(), parts: vec![Part::Image { svg: svg.clone() }] }
+    }
 }
 
 /// The name of the bot at a seat.

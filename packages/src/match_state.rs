@@ -247,7 +247,7 @@ impl MatchState for PackageMatch {
 
 impl MatchView for PackageMatch {
     fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture {
-        view::picture(self.frame(viewer), names)
+        Picture::of_frame(self.frame(viewer), names)
     }
 
     fn picture_key(&self) -> Key {

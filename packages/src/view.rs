@@ -1,20 +1,10 @@
 //! A match of a package as people see it.
 
+use arbiter_games::Illegal;
 use arbiter_games::move_form::{Choice, ChoiceOption, Field, MoveForm, REPLY};
-use arbiter_games::picture::{Part, Picture};
-use arbiter_games::{BotName, Frame, Illegal};
 
 /// Up to this number of legal replies, each has its own button.
 const MAX_BUTTONS: usize = 40;
-
-/// The picture: the last frame, or the names of the bots if the rules draw none.
-pub(crate) fn picture(frame: Option<&Frame>, names: &[BotName]) -> Picture {
-    let Some(Frame { svg, caption }) = frame else {
-        let names: Vec<_> = names.iter().map(BotName::as_str).collect();
-        return Picture { caption: names.join(", "), parts: Vec::new() };
-    };
-    Picture { caption: caption.clone(), parts: vec![Part::Image { svg: svg.clone() }] }
-}
 
 /// The form for a move: the legal replies, or a line of text if the rules do not list them.
 pub(crate) fn move_form(legal: &[String]) -> MoveForm {

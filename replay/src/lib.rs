@@ -6,22 +6,28 @@
 //! line, so it reveals any edit.
 //!
 //! [`verify()`] replays a record through the rules. [`replay_with`] also calls an observer.
-//! Pictures show the state of the rules, so they always agree with the result.
+//! Pictures show the state of the rules, so they always agree with the result. Rules of game packages
+//! do not run where pages are made: their replays show the pictures of the record.
 
 mod compression;
 mod draw;
+mod lines;
 mod record_line;
+mod recorded_steps;
 mod render;
 mod steps;
+mod steps_builder;
 mod transcript;
 mod verify;
 mod write;
 
 pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack};
 pub use draw::{Picture, draw};
+pub use lines::Difference;
 pub use record_line::{Footer, Header, Line, RECORD_VERSION, SeatLine};
 pub use render::STYLE;
-pub use steps::{Clock, Stderr, Step, Steps, steps};
+pub use steps::steps;
+pub use steps_builder::{Clock, Stderr, Step, Steps};
 pub use transcript::{Transcript, TranscriptHash};
-pub use verify::{Difference, ReplayEvent, ReplayObserver, Verified, replay_with, verify};
+pub use verify::{ReplayEvent, ReplayObserver, Verified, replay_with, verify};
 pub use write::Writer;

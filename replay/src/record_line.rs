@@ -234,6 +234,17 @@ members! {
 }
 
 impl Line {
+    /// The seat of the line, if it has one.
+    pub(crate) fn seat(&self) -> Option<Seat> {
+        match self {
+            Self::Sent { seat, .. }
+            | Self::Replied { seat, .. }
+            | Self::Forfeited { seat, .. }
+            | Self::Stderr { seat, .. } => Some(*seat),
+            Self::Noted { .. } => None,
+        }
+    }
+
     /// The line as text, without its newline.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string(&RawLine::from(self))

@@ -6,18 +6,11 @@ use arbiter_games::picture::name;
 use arbiter_games::{BotName, Micros, Seat, SeatResult};
 use maud::{Markup, Render, html};
 
-use crate::steps::{Clock, Step, Steps};
+use crate::steps_builder::{Clock, Step};
 
 /// The style sheet of the pictures. The page sets their colours, for the light and the dark theme,
 /// in the variables `--seat1` to `--seat4`, `--ink`, `--paper`, `--faint` and `--wood`.
 pub const STYLE: &str = include_str!("style.css");
-
-impl Steps {
-    /// The names of the bots, seat 1 first.
-    pub fn names(&self) -> Vec<BotName> {
-        self.verified.header.names()
-    }
-}
 
 impl Step {
     /// Renders the step of a match between bots of these names.

@@ -4,18 +4,16 @@
 //! same scores. Every line is checked: messages, the charge for each reply, each forfeit by the
 //! rules or by the clock, notes, and both hashes.
 
-use std::io::{self, BufRead, Read as _};
+use std::io::BufRead;
 
+use crate::lines::{Difference, Lines, read_header};
+use crate::record_line::{Footer, Header, Line};
+use crate::transcript::{Transcript, TranscriptHash};
 use arbiter_games::{
     Charge, ClockRules, ExpectedReply, Forfeit, Games, Illegal, MatchState, Message, Micros,
     Protocol, Seat, SeatResult, Step, TimeSpent,
 };
 use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
-use thiserror::Error;
-
-use crate::compression::MAX_LINE;
-use crate::record_line::{Footer, Header, Line, RECORD_VERSION};
-use crate::transcript::{Transcript, TranscriptHash};
 
 /// A verified record.
 #[derive(Clone, Debug)]
@@ -28,22 +26,6 @@ pub struct Verified {
     pub transcript: TranscriptHash,
     /// The number of lines.
     pub lines: usize,
-}
-
-/// The first difference between a record and the rules.
-#[derive(Debug, Error)]
-pub enum Difference {
-    /// A wrong line.
-    #[error("line {line}: {problem}")]
-    Line {
-        /// The number of the line, from 1.
-        line: usize,
-        /// The problem with the line.
-        problem: String,
-    },
-    /// The file cannot be read.
-    #[error("cannot be read: {0}")]
-    Unreadable(#[from] io::Error),
 }
 
 /// An event of a replayed match. It borrows its data, so ignored events are cheap.
@@ -124,8 +106,17 @@ pub fn replay_with(
     record: impl BufRead,
     observer: &mut impl ReplayObserver,
 ) -> Result<Verified, Difference> {
-    let mut lines = Lines { record, number: 0, seal: blake3::Hasher::new(), next: None };
-    let header = header(games, &mut lines)?;
+    let mut lines = Lines::new(record);
+    let header = read_header(games, &mut lines)?;
+    replay_lines(header, lines, observer)
+}
+
+/// Replays the match of this header, whose other lines are `lines`.
+pub(crate) fn replay_lines<R: BufRead>(
+    header: Header,
+    lines: Lines<R>,
+    observer: &mut impl ReplayObserver,
+) -> Result<Verified, Difference> {
     if !header.seats.iter().all(|seat| header.game.supports(seat.protocol)) {
         return Err(lines.difference(HTTP_ONLY_FOR_TRICKS));
     }
@@ -150,86 +141,6 @@ pub fn replay_with(
     let transcript = replay.transcript.hash();
     let lines = replay.finish(&standings, transcript)?;
     Ok(Verified { header, standings, transcript, lines })
-}
-
-/// Parses the first line and checks that this program can replay the record.
-fn header<R: BufRead>(games: &Games, lines: &mut Lines<R>) -> Result<Header, Difference> {
-    let text = lines.next_text()?;
-    let header = Header::parse(games, &text)
-        .map_err(|error| lines.difference(format!("not a valid header: {error}")))?;
-    if serde_json::to_string(&header).ok().as_deref() != Some(text.as_str()) {
-        return Err(lines.difference("not the canonical form of a header"));
-    }
-    if header.record != RECORD_VERSION {
-        let version = header.record;
-        return Err(lines.difference(format!(
-            "record format {version}; this program supports {RECORD_VERSION}"
-        )));
-    }
-    Ok(header)
-}
-
-/// Reads, counts and hashes the lines of a record.
-struct Lines<R> {
-    record: R,
-    number: usize,
-    seal: blake3::Hasher,
-    /// The next line, if it was peeked.
-    next: Option<String>,
-}
-
-impl<R: BufRead> Lines<R> {
-    fn difference(&self, problem: impl Into<String>) -> Difference {
-        Difference::Line { line: self.number, problem: problem.into() }
-    }
-
-    /// Returns the next line without its newline, and does not consume it.
-    fn peek(&mut self) -> Result<&str, Difference> {
-        let next = match self.next.take() {
-            Some(text) => text,
-            None => self.unsealed_text()?,
-        };
-        Ok(self.next.insert(next))
-    }
-
-    /// Returns the next line without its newline, and adds it to the seal.
-    fn next_text(&mut self) -> Result<String, Difference> {
-        let text = match self.next.take() {
-            Some(text) => text,
-            None => self.unsealed_text()?,
-        };
-        self.seal.update(text.as_bytes()).update(b"\n");
-        Ok(text)
-    }
-
-    fn unsealed_text(&mut self) -> Result<String, Difference> {
-        let mut text = String::new();
-        self.number += 1;
-        let bytes = self.record.by_ref().take(MAX_LINE).read_line(&mut text);
-        if let Err(error) = &bytes
-            && error.kind() == io::ErrorKind::InvalidData
-        {
-            return Err(self.difference("not UTF-8"));
-        }
-        if bytes? == 0 {
-            return Err(self.difference("the record ends before the match does"));
-        }
-        if text.pop() != Some('\n') {
-            let is_too_long = u64::try_from(text.len()).is_ok_and(|length| length + 1 >= MAX_LINE);
-            return Err(self.difference(if is_too_long {
-                "longer than a line of a record may be"
-            } else {
-                "the record ends within a line"
-            }));
-        }
-        Ok(text)
-    }
-
-    /// Parses the next line of the match.
-    fn next(&mut self) -> Result<Line, Difference> {
-        let text = self.next_text()?;
-        Line::parse(&text).ok_or_else(|| self.difference(format!("not a valid line: {text}")))
-    }
 }
 
 /// A match during its replay.
@@ -451,11 +362,7 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
         if serde_json::to_string(&expected).ok().as_deref() != Some(text.as_str()) {
             return Err(self.lines.difference(footer_difference(&text, &expected)));
         }
-        let lines = self.lines.number;
-        match self.lines.unsealed_text() {
-            Err(Difference::Line { .. }) if self.lines.record.fill_buf()?.is_empty() => Ok(lines),
-            _ => Err(self.lines.difference("the record continues after its last line")),
-        }
+        self.lines.end()
     }
 }
 

@@ -51,7 +51,14 @@ const FLOORS: [(&str, &[&str]); 9] = [
     ),
     (
         "replay/src",
-        &["compression draw transcript", "record_line", "verify write", "steps", "render"],
+        &[
+            "compression draw transcript",
+            "record_line",
+            "lines steps_builder",
+            "recorded_steps verify write",
+            "steps",
+            "render",
+        ],
     ),
     (
         "proto/src",

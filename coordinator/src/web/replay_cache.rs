@@ -205,7 +205,7 @@ fn replay_parts(
     let begin = from - from % STEPS_PER_REPLAY;
     let end = end.checked_next_multiple_of(STEPS_PER_REPLAY).unwrap_or(usize::MAX);
     let replay = arbiter_replay::steps(games, arbiter_replay::unpack(record)?, begin..end)?;
-    let names = replay.names();
+    let names = replay.names.clone();
     let Steps { total, chapters, stderr, drawn, .. } = replay;
     let steps: Vec<String> = drawn.iter().map(|step| step.render(&names).into_string()).collect();
     let compressed = (begin / STEPS_PER_PART..)

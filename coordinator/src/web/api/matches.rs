@@ -143,7 +143,7 @@ resource! {
         /// The number of steps of the match.
         total: usize;
         /// The names of the bots, seat 1 first.
-        seats: Vec<String> = steps.names().iter().map(ToString::to_string).collect();
+        seats: Vec<String> = steps.names.iter().map(ToString::to_string).collect();
         /// The chapters of the match, such as deals or rounds.
         chapters: Vec<Chapter> = all(steps.chapters);
         /// The requested steps.

@@ -10,7 +10,7 @@ use crate::game::{Game, Played};
 const SIDE: usize = 50;
 
 /// Maximum number of characters of a name.
-const MAX_NAME: usize = 20;
+const MAX_NAME: usize = 16;
 
 /// The ids of the shapes of pieces, with the points that people count for them.
 const PIECES: [(Piece, char, u32); 6] = [
