@@ -87,7 +87,13 @@ enum Command {
 fn command(games: &Games) -> clap::Command {
     let names = games.names("or");
     let list_games = |command: clap::Command| {
-        command.mut_args(|arg| if arg.get_id() == "game" { arg.help(names.clone()) } else { arg })
+        command.mut_args(|arg| {
+            if arg.get_id() == "game" {
+                arg.help(format!("{names}, or a game package: its folder or packed file"))
+            } else {
+                arg
+            }
+        })
     };
     Cli::command().mut_subcommands(|command| match command.get_name() {
         "play" => list_games(command).after_help(play::after_help(games)),

@@ -16,11 +16,12 @@ use arbiter_worker::sandbox::Host;
 use clap::{ArgAction, Args};
 use tokio::net::TcpListener;
 
-use super::play::{SandboxArgs, scratch_dir};
+use super::play::{SandboxArgs, scratch_dir, stop_on_signals};
 use super::signals;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
 use crate::output::eprint_line;
+use crate::play::game;
 use crate::playground::session::Options;
 use crate::playground::{Session, web};
 use crate::random_seed::draw_seed;
@@ -82,7 +83,8 @@ pub(super) struct Playground {
 
 impl Playground {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        let game = games.find(&self.game).map_err(Failure::usage)?;
+        let host = Arc::new(Host::prepare(self.sandbox.policy)?);
+        let game = game::find(games, &self.game, &host, &stop_on_signals()?)?;
         if self.console && self.bots.len() > 1 {
             return Err(Failure::Usage("--console needs exactly one bot".to_owned()));
         }
@@ -100,7 +102,6 @@ impl Playground {
                 eprint_line(&format!("building {} with {command}", path.display()));
             }
         }
-        let host = Host::prepare(self.sandbox.policy)?;
         if !self.json {
             eprint_line(&host.summary());
         }

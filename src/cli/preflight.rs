@@ -17,7 +17,7 @@ use super::tournament::seed;
 use super::trial_output;
 use crate::failure::Failure;
 use crate::output::{eprint_line, print};
-use crate::play::{bots, params};
+use crate::play::{bots, game, params};
 
 /// Run a bot's trial on this machine: build it and play it from every seat.
 #[derive(Debug, Args)]
@@ -57,10 +57,11 @@ pub(super) struct Preflight {
 
 impl Preflight {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        let game = games.find(&self.game).map_err(Failure::usage)?;
+        let host = Arc::new(Host::prepare(self.sandbox)?);
+        let stop = stop_on_signals()?;
+        let game = game::find(games, &self.game, &host, &stop)?;
         let params = params::parse(&game, &self.set, None, None)?;
         let Submission { name, bundle } = Submission::read(&self.path).map_err(Failure::usage)?;
-        let host = Host::prepare(self.sandbox)?;
         let scratch = scratch_dir()?;
         let snapshots = scratch.path().join("others");
         let trial_dir = scratch.path().join("trial");
@@ -91,7 +92,6 @@ impl Preflight {
                 });
             }
         };
-        let stop = stop_on_signals()?;
         let outcome = trial
             .run(&host, &stop, bundle.bytes(), &trial_dir, &mut on_progress)
             .map_err(|fault| match fault {

@@ -25,6 +25,7 @@ use super::tournament::settings;
 use crate::failure::Failure;
 use crate::output::eprint_line;
 use crate::output::{Output, millis, printable};
+use crate::play::game;
 
 /// Replay a seat of a recorded match with a bot; exit code 1 if its replies differ.
 #[derive(Debug, Args)]
@@ -53,6 +54,9 @@ pub(super) struct Repro {
     /// Read the match from this record file instead of a coordinator; uses official limits.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// The game package with which the match was played: its folder or packed file.
+    #[arg(long, value_name = "DIR")]
+    game: Option<PathBuf>,
     /// Also show replies that are the same.
     #[arg(long)]
     all: bool,
@@ -77,15 +81,20 @@ impl Repro {
         let bot = Arc::new(Bot::load(&self.bot).map_err(Failure::usage)?);
         let (mut record, jail) = self.record()?;
         let seat = Seat::from_index(usize::from(self.seat) - 1);
+        let host = Arc::new(Host::prepare(self.sandbox)?);
+        let stop = stop_on_signals()?;
+        let games = &match &self.game {
+            None => games.clone(),
+            Some(path) => game::with_package(games, path, &host, &stop)?,
+        };
         let header = header(games, &mut record)?;
         if !self.json {
             eprint_line(&introduction(&header, seat));
         }
-        let host = Host::prepare(self.sandbox)?;
         let replay = SeatReplay { seat, bot, jail };
         let mut printer = ReplyPrinter { out: Output::new(), plies: 0, differing: Vec::new() };
         let mut print_result = Ok(());
-        let result = replay.run(games, record, &host, &stop_on_signals()?, |ply| {
+        let result = replay.run(games, record, &host, &stop, |ply| {
             if print_result.is_ok() {
                 print_result = printer.show(&ply, self.json, self.all);
             }

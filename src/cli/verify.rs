@@ -42,7 +42,7 @@ pub(super) struct Verify {
     /// Records (*.jsonl), exports, or directories with either.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The folder of the game package with which the matches were played.
+    /// The game package with which the matches were played: its folder or packed file.
     #[arg(long, value_name = "DIR")]
     game: Option<PathBuf>,
     /// Print one JSON object per record.
@@ -59,7 +59,7 @@ impl Verify {
             None => games.clone(),
             Some(path) => {
                 let host = Arc::new(Host::prepare(Policy::Auto)?);
-                games.with_game(&game::load(games, path, &host, &play::stop_on_signals()?)?)
+                game::with_package(games, path, &host, &play::stop_on_signals()?)?
             }
         };
         let mut inputs = Inputs::default();

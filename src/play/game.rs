@@ -1,4 +1,4 @@
-//! The game of a command: a built-in one by its name, or a game package by its folder.
+//! The game of a command: a built-in one by its name, or a game package by its folder or packed file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use arbiter_worker::seat::StopSignal;
 
 use crate::failure::Failure;
 
-/// Finds the game `text`: one of these games, or the package in this folder, whose rules run on
+/// Finds the game `text`: one of these games, or the package at this path, whose rules run on
 /// `host` until `stop`.
 ///
 /// # Errors
@@ -36,8 +36,21 @@ pub(crate) fn find(
     load(games, path, host, stop)
 }
 
-/// Loads the package in a folder.
-pub(crate) fn load(
+/// These games and the package at `path`.
+///
+/// # Errors
+/// If it is not valid.
+pub(crate) fn with_package(
+    games: &Games,
+    path: &Path,
+    host: &Arc<Host>,
+    stop: &Arc<StopSignal>,
+) -> Result<Games, Failure> {
+    Ok(games.with_game(&load(games, path, host, stop)?))
+}
+
+/// Loads the package at a path.
+fn load(
     games: &Games,
     path: &Path,
     host: &Arc<Host>,

@@ -57,7 +57,7 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     /// The names that the bots had at the start.
     pub(crate) names: Vec<BotName>,
-    pub(crate) host: Host,
+    pub(crate) host: Arc<Host>,
     /// Maximum number of seats.
     pub(crate) most_seats: usize,
     /// A part of the file names of this run's records.
@@ -98,7 +98,7 @@ impl Session {
     /// If one of the directories holds no bot, or the bots cannot be copied.
     pub(crate) fn open(
         options: Options,
-        host: Host,
+        host: Arc<Host>,
         scratch: ScratchDir,
         record_key: String,
     ) -> Result<Self, Failure> {

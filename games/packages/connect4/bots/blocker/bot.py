@@ -1,4 +1,5 @@
-"""Wins if it can, prevents the other's four if it must, and otherwise plays near the middle."""
+"""Wins if it can, prevents the other's four if it must, and otherwise plays near the middle, but
+not below a square where the other would win."""
 
 import sys
 
@@ -24,7 +25,15 @@ def choose(stacks, rows):
         for column in free:
             if wins(stacks, column, player):
                 return column
-    return min(free, key=lambda column: abs(2 * column + 1 - len(stacks)))
+    return min(free, key=lambda column: (helps(stacks, column), abs(2 * column + 1 - len(stacks))))
+
+
+def helps(stacks, column):
+    """Whether a stone in `column` lets the other win on top of it."""
+    stacks[column].append("own")
+    is_help = wins(stacks, column, "other")
+    stacks[column].pop()
+    return is_help
 
 
 for line in sys.stdin:

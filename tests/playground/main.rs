@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
-#[path = "web/browser.rs"]
+#[path = "../web/browser.rs"]
 #[expect(dead_code, reason = "this test uses its own part of the browser")]
 mod browser;
+mod packages;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::fs;

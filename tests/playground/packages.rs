@@ -1,0 +1,31 @@
+//! People play game packages.
+
+use crate::support::{files, succeed};
+use crate::{Table, values};
+
+const CONNECT4: &str = "games/packages/connect4";
+
+#[test]
+fn a_person_plays_a_game_package_by_its_pictures_and_legal_replies() {
+    let table = Table::open(CONNECT4, &["games/packages/connect4/bots/center"]);
+    table.done("new", "seat1=human&seat2=0&seed=s");
+    let page = table.turn();
+    assert!(page.contains("<img class=\"frame\" src=\"data:image/svg+xml;base64,"), "{page}");
+    assert!(page.contains("alt=\"human begins\""), "{page}");
+    let replies: Vec<_> = values(&page, "answer").collect();
+    assert_eq!(replies, ["0", "1", "2", "3", "4", "5", "6"]);
+    for reply in ["7", "x", "-1", "10"] {
+        let refused = table.post("play", &format!("seat=1&turn=1&answer={reply}"));
+        assert_eq!(refused.status, 422, "{reply}");
+        assert!(refused.body.contains("is not one of the legal replies"), "{}", refused.body);
+    }
+    let (_, page) = table.play(|page| {
+        let reply = values(page, "answer").next().expect("there is a legal reply");
+        format!("answer={reply}")
+    });
+    assert!(page.contains("<table class=\"result\">"), "{page}");
+    assert!(!page.contains("forfeits –"), "no bot forfeits: {page}");
+    let records = files(&table.records());
+    succeed(&["verify", "--game", CONNECT4, records[0].to_str().unwrap()]);
+    table.close();
+}
