@@ -7,16 +7,21 @@ EMPTY = "#e8eef7"
 def board(stacks, columns, rows, marked):
     """The picture. Each square is 10 wide, and row 0 is at the bottom."""
     width, height = 10 * columns, 10 * rows
+    labels = [
+        f'<text x="{10 * column + 5}" y="{height + 3.4}">{column}</text>' for column in range(columns)
+    ]
     holes = [
         hole(stacks[column], column, row, rows, (column, row) in marked)
         for column in range(columns)
         for row in range(rows)
     ]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-2 -2 {width + 4} {height + 4}">'
-        f'<rect x="-2" y="-2" width="{width + 4}" height="{height + 4}" rx="4" fill="#23508e"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-2 -2 {width + 4} {height + 8}">'
+        f'<rect x="-2" y="-2" width="{width + 4}" height="{height + 8}" rx="4" fill="#23508e"/>'
         + "".join(holes)
-        + "</svg>"
+        + f'<g font-family="sans-serif" font-size="4" text-anchor="middle" fill="{EMPTY}">'
+        + "".join(labels)
+        + "</g></svg>"
     )
 
 
