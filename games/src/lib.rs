@@ -49,12 +49,13 @@ pub use info::{
     ParamsReader, Playground, ProtocolExample, Ranking, ScheduleKind, example, read_rules, texts,
 };
 pub use match_state::{
-    ExpectedReply, Forfeit, Fork, Frame, Illegal, MatchState, MatchView, Message, Note, Score,
-    SeatResult, StartError, Step, TurnPolicy,
+    ExpectedReply, Forfeit, Fork, Illegal, MatchState, MatchView, Message, Note, Score, SeatResult,
+    StartError, Step, TurnPolicy,
 };
 pub use name::{BotName, BotNameError};
 pub use parameter::{ParamInfo, ParamInput, ParamKind, Text, param};
 pub use params::{Params, seat_counts};
+pub use picture::Frame;
 pub use protocol::{Framing, Protocol};
 pub use rules::{CarriedScore, EpisodeRules, MIXED_TURNS_RULES_VERSION, RULES_VERSION, Rules};
 pub use score_check::{ImpossibleScore, MatchScores};

@@ -22,7 +22,7 @@ pub(crate) use crate::clock::Allowance;
 use crate::clock::Micros;
 use crate::move_form::{FormFields, MoveForm, REPLY};
 use crate::name::BotName;
-use crate::picture::{Key, Picture};
+use crate::picture::{Frame, Key, Picture};
 pub(crate) use crate::seat::Seat;
 
 crate::string_enum! {
@@ -132,16 +132,6 @@ pub enum Note {
         #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
         viewer: Option<Seat>,
     },
-}
-
-/// A picture that a game package draws.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Frame {
-    /// The picture: a whole SVG document. It is shown as an image only, so that nothing in it acts.
-    pub svg: String,
-    /// What it shows, in words.
-    pub caption: String,
 }
 
 /// The next thing to do.

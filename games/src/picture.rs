@@ -7,7 +7,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::match_state::Frame;
+use serde::{Deserialize, Serialize};
+
 use crate::name::BotName;
 use crate::seat::Seat;
 
@@ -18,6 +19,16 @@ pub struct Picture {
     pub caption: String,
     /// The parts, from top to bottom.
     pub parts: Vec<Part>,
+}
+
+/// A picture that a game package draws.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frame {
+    /// The picture: a whole SVG document. It is shown as an image only, so that nothing in it acts.
+    pub svg: String,
+    /// What it shows, in words.
+    pub caption: String,
 }
 
 /// A key that distinguishes any two pictures of a match.

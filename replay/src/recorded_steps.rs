@@ -1,7 +1,7 @@
 //! Divides a replay into steps without the rules: with the pictures of the record.
 //!
 //! The rules of a game package do not run where pages are made, because they are not trusted. The
-//! worker has recorded what they drew. The seal of the record shows that nobody edited it since;
+//! worker has recorded what they drew. The seal of the record shows that it was not edited since;
 //! whether it follows the rules is for [`verify()`](crate::verify()), which runs them.
 //!
 //! A step is a reply, a forfeit, or another picture. A picture that follows a reply belongs to its
