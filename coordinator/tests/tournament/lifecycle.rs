@@ -9,13 +9,14 @@ use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::tournament::{IfRunning, OpenRequest, lifecycle, open_edition};
 use arbiter_games::{Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::TournamentId;
+use sqlx::AssertSqlSafe;
 
 use crate::fixture::{
     cancel_tournament, close_tournament, create_tournament, open_edition, planned_matches,
     start_tournament, tournament_file,
 };
 use crate::support::test_clock::AtTime as _;
-use crate::support::{Database, START, poll_at_most};
+use crate::support::{Database, START, poll_at_most, wait_until};
 
 #[tokio::test]
 async fn a_tournament_name_is_unique() {
@@ -205,4 +206,30 @@ async fn a_closed_tournament_opens_no_edition() {
     assert_eq!((closed.state, closed.seed), (TournamentState::Closed, tournament.seed));
     let expected = "tournament wojna-cup was closed; create another one";
     assert_eq!(open_edition(&queue, &tournament).await.unwrap_err().to_string(), expected);
+}
+
+/// A large edition takes long to store. Meanwhile other tournaments go on.
+#[tokio::test]
+async fn an_edition_opens_while_another_tournament_stores_one() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let slow = tournament_file(gomoku::game(), "");
+    let slow = create_tournament(&database, &slow, 4).await;
+    let quick = tournament_file(tricks::game(), "");
+    let quick = create_tournament(&database, &quick, 4).await;
+    let mut blocker = database.pool.begin().await.unwrap();
+    let lock = format!("LOCK TABLE matches_{} IN SHARE ROW EXCLUSIVE MODE", slow.id);
+    sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut *blocker).await.unwrap();
+    let opening = tokio::spawn({
+        let queue = queue.clone();
+        async move { open_edition(&queue, &slow).await }
+    });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    wait_until("the first edition is being stored", async || database.number(waiting).await > 0)
+        .await;
+    let opened = open_edition(&queue, &quick).await.unwrap();
+    assert_eq!(opened.matches, 6);
+    assert!(!opening.is_finished(), "the first edition still waits");
+    blocker.rollback().await.unwrap();
+    assert_eq!(opening.await.unwrap().unwrap().matches, 12);
 }
