@@ -1,8 +1,10 @@
 //! Checks that the actions of an answer are possible.
 
-use arbiter_games::Seat;
+use arbiter_games::{Forfeit, Seat};
 
-use crate::protocol::{Action, Answer, MAX_FRAME, MAX_SCORE, MAX_TEXT};
+use crate::protocol::{
+    Action, Answer, MAX_ALLOWANCE, MAX_ARGUMENTS, MAX_BAD_ANSWERS, MAX_FRAME, MAX_SCORE, MAX_TEXT,
+};
 
 /// The state of a match that decides which actions are possible.
 #[derive(Debug)]
@@ -11,6 +13,10 @@ pub(crate) struct AnswerCheck {
     pub(crate) columns: usize,
     /// For each seat, whether its program was ended.
     pub(crate) dismissed: Vec<bool>,
+    /// Each seat's first forfeit.
+    pub(crate) forfeits: Vec<Option<Forfeit>>,
+    /// Whether programs have not started yet and may get arguments.
+    pub(crate) may_launch: bool,
 }
 
 impl AnswerCheck {
@@ -24,33 +30,67 @@ impl AnswerCheck {
             if !asked.is_empty() && !matches!(action, Action::Ask { .. }) {
                 return Err("only more requests may follow a request".to_owned());
             }
-            match action {
-                Action::Tell { tell: seat, text } => self.check_text(*seat, text)?,
-                Action::Ask { ask: seat, text } => {
-                    self.check_text(*seat, text)?;
-                    if asked.contains(seat) {
-                        return Err(format!("seat {seat} is asked twice at once"));
-                    }
-                    asked.push(*seat);
-                }
-                Action::Dismiss { dismiss: seat } => {
-                    self.check_seat(*seat)?;
-                    self.dismissed[seat.index()] = true;
-                }
-                Action::Illegal { illegal: seat, why } => self.check_text(*seat, why)?,
-                Action::Note { note } => check_length(note, MAX_TEXT)?,
-                Action::Frame { frame, viewer } => {
-                    check_length(&frame.svg, MAX_FRAME)?;
-                    check_length(&frame.caption, MAX_TEXT)?;
-                    viewer.map_or(Ok(()), |seat| self.check_number(seat))?;
-                }
-                Action::Over { over } => {
-                    self.check_scores(over)?;
-                    if index + 1 < answer.actions.len() {
-                        return Err("nothing may follow the end of the match".to_owned());
-                    }
-                }
+            if let Action::Over { .. } = action
+                && index + 1 < answer.actions.len()
+            {
+                return Err("nothing may follow the end of the match".to_owned());
             }
+            if let Action::Ask { ask: seat, .. } = action {
+                if asked.contains(seat) {
+                    return Err(format!("seat {seat} is asked twice at once"));
+                }
+                asked.push(*seat);
+            }
+            self.check_action(action)?;
+        }
+        Ok(())
+    }
+
+    fn check_action(&mut self, action: &Action) -> Result<(), String> {
+        match action {
+            Action::Launch { launch, arguments } => return self.check_launch(*launch, arguments),
+            Action::Tell { tell, text, .. } => self.check_text(*tell, text)?,
+            Action::Ask { ask, text, move_us, bank_us, .. } => {
+                self.check_text(*ask, text)?;
+                check_time(*move_us, *bank_us)?;
+            }
+            Action::Dismiss { dismiss: seat } => {
+                self.check_seat(*seat)?;
+                self.dismissed[seat.index()] = true;
+            }
+            Action::Illegal { illegal: seat, why } => {
+                self.check_text(*seat, why)?;
+                self.forfeits[seat.index()].get_or_insert(Forfeit::Illegal);
+            }
+            Action::Note { note } => check_length(note, MAX_TEXT)?,
+            Action::Frame { frame, viewer } => {
+                check_length(&frame.svg, MAX_FRAME)?;
+                check_length(&frame.caption, MAX_TEXT)?;
+                viewer.map_or(Ok(()), |seat| self.check_number(seat))?;
+            }
+            Action::Over { over, forfeits, bad_answers } => {
+                self.check_scores(over)?;
+                self.check_forfeits(forfeits.as_deref())?;
+                self.check_bad_answers(bad_answers.as_deref())?;
+            }
+        }
+        self.may_launch = false;
+        Ok(())
+    }
+
+    fn check_launch(&self, seat: Seat, arguments: &[String]) -> Result<(), String> {
+        self.check_number(seat)?;
+        if !self.may_launch {
+            let cause = "only the first answer may give arguments, at its beginning, if game.toml \
+                         has `arguments = true` in [bot]";
+            return Err(cause.to_owned());
+        }
+        let (count, length) = MAX_ARGUMENTS;
+        if arguments.len() > count || arguments.iter().map(String::len).sum::<usize>() > length {
+            return Err(format!("more than {count} arguments or {length} bytes for seat {seat}"));
+        }
+        if arguments.iter().any(|argument| argument.contains('\0')) {
+            return Err(format!("an argument for seat {seat} contains a zero byte"));
         }
         Ok(())
     }
@@ -79,6 +119,32 @@ impl AnswerCheck {
         Ok(())
     }
 
+    /// Rules may waive a forfeit, but not invent one.
+    fn check_forfeits(&self, forfeits: Option<&[Option<Forfeit>]>) -> Result<(), String> {
+        let Some(forfeits) = forfeits else { return Ok(()) };
+        let seats = self.forfeits.len();
+        if forfeits.len() != seats {
+            return Err(format!("`forfeits` needs {seats} members, one for each seat"));
+        }
+        let happened =
+            |(own, seen): (&Option<Forfeit>, &Option<Forfeit>)| own.is_none() || own == seen;
+        match forfeits.iter().zip(&self.forfeits).position(|pair| !happened(pair)) {
+            Some(index) => {
+                Err(format!("seat {} did not forfeit so: `forfeits`", Seat::from_index(index)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_bad_answers(&self, counts: Option<&[u32]>) -> Result<(), String> {
+        let Some(counts) = counts else { return Ok(()) };
+        let seats = self.forfeits.len();
+        if counts.len() == seats && counts.iter().all(|count| *count <= MAX_BAD_ANSWERS) {
+            return Ok(());
+        }
+        Err(format!("`bad_answers` needs {seats} numbers from 0 to {MAX_BAD_ANSWERS}"))
+    }
+
     fn check_scores(&self, scores: &[Vec<i64>]) -> Result<(), String> {
         let seats = self.dismissed.len();
         let columns = self.columns;
@@ -92,6 +158,17 @@ impl AnswerCheck {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Checks the time that a request gives, if it gives one.
+fn check_time(move_us: Option<i64>, bank_us: Option<i64>) -> Result<(), String> {
+    match (move_us, bank_us) {
+        (None, None) => Ok(()),
+        (Some(_), Some(_)) => Err("a request has `move_us` or `bank_us`, not both".to_owned()),
+        (Some(limit), None) if (0..=MAX_ALLOWANCE).contains(&limit) => Ok(()),
+        (None, Some(bank)) if (-MAX_ALLOWANCE..=MAX_ALLOWANCE).contains(&bank) => Ok(()),
+        _ => Err(format!("the time of a request is not within {MAX_ALLOWANCE} microseconds")),
     }
 }
 

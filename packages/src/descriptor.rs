@@ -38,6 +38,8 @@ pub struct Descriptor {
     pub protocol: Protocol,
     /// How replies of bots end.
     pub framing: Framing,
+    /// Whether the rules give arguments to programs of bots.
+    pub has_arguments: bool,
     /// The clock of bots.
     pub clock: PackageClock,
     /// The parameters of a match, each with its default.
@@ -85,6 +87,7 @@ impl Descriptor {
             seats: self.seats.clone(),
             columns: self.columns.len(),
             clock: self.clock.clone(),
+            has_arguments: self.has_arguments,
             params: self.params.clone(),
             host,
         });

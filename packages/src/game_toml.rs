@@ -75,6 +75,8 @@ struct RawRules {
 struct RawBot {
     protocol: Option<Spanned<String>>,
     framing: Option<Spanned<RawFraming>>,
+    #[serde(default)]
+    arguments: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -165,6 +167,7 @@ impl RawDescriptor {
         };
         let (carrier, build) = rules(self.rules)?;
         let schedule = schedule(self.schedule, least, most)?;
+        let has_arguments = self.bot.arguments;
         let (protocol, framing) = bot(self.bot)?;
         let params = params(self.params, self.frames)?;
         let trial = trial(self.trial, &params)?;
@@ -179,6 +182,7 @@ impl RawDescriptor {
             schedule,
             protocol,
             framing,
+            has_arguments,
             clock: clock(self.clock)?,
             params,
             trial,
@@ -279,6 +283,7 @@ fn bot(raw: RawBot) -> Result<(Protocol, Framing), Mistake> {
     let framing = match framing.into_inner() {
         RawFraming::Name(name) if name == "line" => Framing::Line,
         RawFraming::Name(name) if name == "blank_line" => Framing::BlankLine,
+        RawFraming::Name(name) if name == "gtp" => Framing::Gtp,
         RawFraming::EndsWith(RawEnd { ends_with: words })
             if !words.is_empty()
                 && words
@@ -288,8 +293,8 @@ fn bot(raw: RawBot) -> Result<(Protocol, Framing), Mistake> {
             Framing::EndsWith(words.into_iter().map(Text::from).collect())
         }
         _ => {
-            let cause = "bot.framing: write \"line\", \"blank_line\", or the words that begin the \
-                         last line of a reply, as in { ends_with = [\"bestmove\"] }";
+            let cause = "bot.framing: write \"line\", \"blank_line\", \"gtp\", or the words that \
+                         begin the last line of a reply, as in { ends_with = [\"bestmove\"] }";
             return Err((span, cause.to_owned()));
         }
     };
@@ -448,8 +453,11 @@ help = "columns of the board"
         assert_eq!(descriptor.trial, [("columns".into(), Value::from(4_i64))]);
         assert_eq!(descriptor.framing, Framing::EndsWith(["bestmove".into()].into()));
         assert_eq!(descriptor.params.last().unwrap().key, "frames");
-        let exec = CONNECT4.to_owned() + "[bot]\nprotocol = \"exec\"\n";
-        assert_eq!(Descriptor::parse(&exec).unwrap().protocol, Protocol::Exec);
+        let exec = CONNECT4.to_owned() + "[bot]\nprotocol = \"exec\"\narguments = true\n";
+        let exec = Descriptor::parse(&exec).unwrap();
+        assert_eq!((exec.protocol, exec.has_arguments), (Protocol::Exec, true));
+        let gtp = CONNECT4.to_owned() + "[bot]\nframing = \"gtp\"\n";
+        assert_eq!(Descriptor::parse(&gtp).unwrap().framing, Framing::Gtp);
         let wasm = CONNECT4.replace("run = [\"python3\", \"rules.py\"]", "wasm = \"rules.wasm\"");
         let carrier = Descriptor::parse(&wasm).unwrap().carrier;
         assert_eq!(carrier, Carrier::Wasm("rules.wasm".to_owned()));

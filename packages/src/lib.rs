@@ -18,6 +18,7 @@ mod params;
 mod protocol;
 mod rules;
 mod rules_host;
+mod served_game;
 mod session;
 mod view;
 mod wasi;
@@ -27,8 +28,9 @@ pub use clock::PackageClock;
 pub use descriptor::{Carrier, Descriptor, PackageSchedule};
 pub use game_toml::{DescriptorError, GAME_TOML};
 pub use protocol::{
-    Action, Answer, Heard, LegalReplies, MAX_FRAME, MAX_LEGAL, MAX_SCORE, MAX_TEXT, NewMatch,
-    PROTOCOL_VERSION, Question,
+    Action, Answer, Heard, LegalReplies, MAX_ALLOWANCE, MAX_ARGUMENTS, MAX_BAD_ANSWERS, MAX_FRAME,
+    MAX_LEGAL, MAX_SCORE, MAX_TEXT, NewMatch, PROTOCOL_VERSION, Question,
 };
 pub use rules_host::{RulesHost, RulesSession};
+pub use served_game::ServedGame;
 pub use wasm::WasmRules;

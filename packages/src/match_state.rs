@@ -19,8 +19,8 @@ use std::sync::Arc;
 use arbiter_games::move_form::{FormFields, MoveForm};
 use arbiter_games::picture::{Key, Picture};
 use arbiter_games::{
-    BotName, ExpectedReply, Forfeit, Frame, Illegal, MatchState, MatchView, Message, Micros, Note,
-    Seat, SeatResult, Step,
+    Allowance, BotName, ExpectedReply, Forfeit, Frame, Illegal, MatchState, MatchView, Message,
+    Micros, Note, Seat, SeatResult, Step,
 };
 
 use crate::answer_check::AnswerCheck;
@@ -39,6 +39,8 @@ pub(crate) struct MatchSetup {
     pub(crate) clock: PackageClock,
     /// The first question.
     pub(crate) new: NewMatch,
+    /// Whether the rules give arguments to programs, so that they are asked before these start.
+    pub(crate) has_arguments: bool,
 }
 
 /// A match in progress.
@@ -58,6 +60,10 @@ pub(crate) struct PackageMatch {
     announced: Option<Message>,
     /// The seat that owes a reply.
     asked: Option<Seat>,
+    /// Whether the rules said how long this reply may take.
+    has_own_time: bool,
+    /// The arguments for each seat's program.
+    arguments: Vec<Vec<String>>,
     /// Each seat's first forfeit.
     forfeits: Vec<Option<Forfeit>>,
     /// The seats whose programs were ended.
@@ -71,10 +77,10 @@ pub(crate) struct PackageMatch {
 }
 
 impl PackageMatch {
-    /// A match whose rules do not run yet.
+    /// A match. Its rules do not run yet, unless programs get arguments from them.
     pub(crate) fn new(setup: MatchSetup) -> Self {
         let seats = setup.new.bots.len();
-        Self {
+        let mut new = Self {
             banks: Banks::new(setup.clock.clone(), seats),
             setup: Arc::new(setup),
             access: Access::NotStarted,
@@ -83,12 +89,20 @@ impl PackageMatch {
             heard: Vec::new(),
             announced: None,
             asked: None,
+            has_own_time: false,
+            arguments: vec![Vec::new(); seats],
             forfeits: vec![None; seats],
             dismissed: vec![false; seats],
             frames: (None, vec![None; seats]),
             frame_count: 0,
             end: None,
+        };
+        if new.setup.has_arguments
+            && let Err(cause) = new.ask_rules()
+        {
+            new.end = Some(Step::Fault(cause));
         }
+        new
     }
 
     /// Asks the rules what to do next.
@@ -117,10 +131,18 @@ impl PackageMatch {
         let text = session.ask(self.questions, &line)?;
         let answer: Result<Answer, _> = serde_json::from_str(&text);
         let answer = answer.map_err(|cause| wrong_answer(&line, &text, &cause.to_string()))?;
-        AnswerCheck { columns: self.setup.columns, dismissed: self.dismissed.clone() }
-            .check(&answer)
-            .map_err(|cause| wrong_answer(&line, &text, &cause))?;
+        let check = AnswerCheck {
+            columns: self.setup.columns,
+            dismissed: self.dismissed.clone(),
+            forfeits: self.forfeits.clone(),
+            may_launch: self.questions == 1 && self.setup.has_arguments,
+        };
+        check.check(&answer).map_err(|cause| wrong_answer(&line, &text, &cause))?;
         self.actions = answer.actions.into();
+        while let Some(Action::Launch { launch, arguments }) = self.actions.front_mut() {
+            self.arguments[launch.index()] = std::mem::take(arguments);
+            self.actions.pop_front();
+        }
         Ok(())
     }
 
@@ -150,14 +172,17 @@ impl PackageMatch {
     /// Performs an action. Returns what the referee does for it.
     fn perform(&mut self, action: Action) -> Step {
         match action {
-            Action::Tell { tell, text } => Step::Send(self.notice(tell, &text)),
-            Action::Ask { ask, text } => {
-                let Telling { text, tells_time } = self.banks.tell(ask, &text);
-                let allowance = self.banks.allowance(ask);
-                let expected_reply = ExpectedReply::Move;
+            Action::Launch { .. } => unreachable!("programs have their arguments already"),
+            Action::Tell { tell, text, timed } => Step::Send(self.notice(tell, &text, timed)),
+            Action::Ask { ask, text, timed, ack, move_us, bank_us } => {
+                let own = move_us.map(|limit| Allowance::Move(Micros(limit)));
+                let own = own.or(bank_us.map(|bank| Allowance::Bank(Micros(bank))));
+                let mut request = self.notice(ask, &text, timed);
+                request.expected_reply = if ack { ExpectedReply::Ack } else { ExpectedReply::Move };
+                request.allowance = own.unwrap_or_else(|| self.banks.allowance(ask));
                 self.asked = Some(ask);
-                let request = Message { seat: ask, text, expected_reply, allowance, tells_time };
-                match self.banks.announcement(ask) {
+                self.has_own_time = own.is_some();
+                match self.banks.announcement(ask).filter(|_| own.is_none()) {
                     Some(Telling { text, tells_time }) => {
                         self.announced = Some(request);
                         Step::Send(Message { tells_time, ..Message::notice(ask, text) })
@@ -183,17 +208,22 @@ impl PackageMatch {
                 self.forfeits[illegal.index()].get_or_insert(Forfeit::Illegal);
                 Step::Illegal(illegal, Illegal(why))
             }
-            Action::Over { over } => {
-                let results = over.into_iter().zip(&self.forfeits);
-                let results = results.map(|(score, forfeit)| SeatResult::new(score, *forfeit));
+            Action::Over { over, forfeits, bad_answers } => {
+                let forfeits = forfeits.unwrap_or_else(|| self.forfeits.clone());
+                let bad_answers = bad_answers.unwrap_or_else(|| vec![0; over.len()]);
+                let results = over.into_iter().zip(forfeits).zip(bad_answers);
+                let results = results.map(|((score, forfeit), bad_answers)| SeatResult {
+                    bad_answers,
+                    ..SeatResult::new(score, forfeit)
+                });
                 self.end.insert(Step::Over(results.collect())).clone()
             }
         }
     }
 
-    fn notice(&self, seat: Seat, text: &str) -> Message {
+    fn notice(&self, seat: Seat, text: &str, timed: bool) -> Message {
         let Telling { text, tells_time } = self.banks.tell(seat, text);
-        Message { tells_time, ..Message::notice(seat, text) }
+        Message { tells_time: tells_time || timed, ..Message::notice(seat, text) }
     }
 }
 
@@ -227,7 +257,10 @@ impl MatchState for PackageMatch {
             view::check_legal(&self.legal_replies(seat), reply)?;
         }
         self.asked = None;
-        self.banks.charge(seat, charged);
+        let has_own_time = std::mem::take(&mut self.has_own_time);
+        if !has_own_time {
+            self.banks.charge(seat, charged);
+        }
         let (text, forfeit) = match reply {
             Ok(text) => (Some(text.to_owned()), None),
             Err(forfeit) => (None, Some(forfeit)),
@@ -235,9 +268,14 @@ impl MatchState for PackageMatch {
         if let Some(forfeit) = forfeit {
             self.forfeits[seat.index()].get_or_insert(forfeit);
         }
-        self.heard.push(Heard { seat, text, forfeit });
+        let charged_us = has_own_time.then_some(charged.0);
+        self.heard.push(Heard { seat, text, forfeit, charged_us });
         // Whether it is legal is in the next answer.
         Ok(())
+    }
+
+    fn launch_arguments(&self, seat: Seat) -> Vec<String> {
+        self.arguments.get(seat.index()).cloned().unwrap_or_default()
     }
 
     fn view(&self) -> &dyn MatchView {

@@ -27,6 +27,15 @@ pub const MAX_TEXT: usize = 64 * 1024;
 /// The largest picture of an answer, in bytes.
 pub const MAX_FRAME: usize = 256 * 1024;
 
+/// The longest time that a request may give, in microseconds: a day.
+pub const MAX_ALLOWANCE: i64 = 86_400_000_000;
+
+/// The largest number of bad replies of a seat in a match.
+pub const MAX_BAD_ANSWERS: u32 = 1_000_000;
+
+/// The largest number of arguments for a program, and the largest length of all of them in bytes.
+pub const MAX_ARGUMENTS: (usize, usize) = (100, 16 * 1024);
+
 /// A line to the rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -66,6 +75,9 @@ pub struct Heard {
     /// Why there is no reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forfeit: Option<Forfeit>,
+    /// The charged time in microseconds, if the request said how long the reply may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub charged_us: Option<i64>,
 }
 
 /// The answer to [`Question::Legal`].
@@ -95,6 +107,9 @@ pub enum Action {
         tell: Seat,
         /// One line, or several joined by `\n`.
         text: String,
+        /// Whether the text contains a time, which depends on the machine.
+        #[serde(default, skip_serializing_if = "is_false")]
+        timed: bool,
     },
     /// Sends a request. Requests of one answer are simultaneous: no seat learns of another's reply
     /// before all have replied.
@@ -103,6 +118,26 @@ pub enum Action {
         ask: Seat,
         /// The request.
         text: String,
+        /// Whether the text contains a time, which depends on the machine.
+        #[serde(default, skip_serializing_if = "is_false")]
+        timed: bool,
+        /// Whether the reply only acknowledges the text, so that people need not write it.
+        #[serde(default, skip_serializing_if = "is_false")]
+        ack: bool,
+        /// The limit of this reply in microseconds, instead of the package's clock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        move_us: Option<i64>,
+        /// The rest of the seat's bank in microseconds, instead of the package's clock. It may be
+        /// negative after a reply that used a part of the margin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bank_us: Option<i64>,
+    },
+    /// Gives the program of a seat these arguments. Only the first answer has it, at its beginning.
+    Launch {
+        /// The seat.
+        launch: Seat,
+        /// The arguments, after those of the program itself.
+        arguments: Vec<String>,
     },
     /// Ends a seat's program. The seat is told and asked nothing more.
     Dismiss {
@@ -134,7 +169,18 @@ pub enum Action {
     Over {
         /// The score of each seat, seat 1 first: one number for each name in `score`.
         over: Vec<Vec<i64>>,
+        /// The forfeit of each seat that counts, if not every forfeit does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forfeits: Option<Vec<Option<Forfeit>>>,
+        /// The number of bad replies of each seat, in games where they are not forfeits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bad_answers: Option<Vec<u32>>,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 #[cfg(test)]
@@ -153,12 +199,23 @@ mod tests {
     }
 
     #[test]
+    fn rules_may_keep_their_own_clocks() {
+        let answer = r#"{"do":[{"launch":1,"arguments":["bob"]},{"tell":1,"text":"9 ms","timed":true},{"ask":2,"text":"go","timed":true,"ack":true,"bank_us":-5},{"over":[[1]],"forfeits":[null],"bad_answers":[3]}]}"#;
+        let parsed: Answer = serde_json::from_str(answer).unwrap();
+        assert_eq!(serde_json::to_string(&parsed).unwrap(), answer);
+        let heard = r#"{"heard":[{"seat":1,"forfeit":"gone","charged_us":12}]}"#;
+        let parsed: Question = serde_json::from_str(heard).unwrap();
+        assert_eq!(serde_json::to_string(&parsed).unwrap(), heard);
+    }
+
+    #[test]
     fn unknown_members_are_errors() {
         for answer in [
             r#"{"do":[],"more":1}"#,
             r#"{"do":[{"tell":1,"text":"x","to":2}]}"#,
             r#"{"do":[{"over":[[1.5]]}]}"#,
             r#"{"do":[{"frame":{"svg":"<svg/>"}}]}"#,
+            r#"{"do":[{"ask":1,"text":"x","move_ms":2}]}"#,
         ] {
             assert!(serde_json::from_str::<Answer>(answer).is_err(), "{answer}");
         }

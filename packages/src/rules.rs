@@ -12,7 +12,7 @@ use arbiter_games::{
 use crate::clock::PackageClock;
 use crate::match_state::{MatchSetup, PackageMatch};
 use crate::params;
-use crate::protocol::{MAX_SCORE, NewMatch, PROTOCOL_VERSION};
+use crate::protocol::{MAX_BAD_ANSWERS, MAX_SCORE, NewMatch, PROTOCOL_VERSION};
 use crate::rules_host::RulesHost;
 
 /// The parameter of packages that draw: whether pictures are drawn and recorded.
@@ -25,6 +25,8 @@ pub(crate) struct PackageInfo {
     /// The number of components of a score.
     pub(crate) columns: usize,
     pub(crate) clock: PackageClock,
+    /// Whether the rules give arguments to programs of bots.
+    pub(crate) has_arguments: bool,
     pub(crate) params: Vec<ParamInfo>,
     pub(crate) host: Arc<dyn RulesHost>,
 }
@@ -99,6 +101,7 @@ impl Rules for PackageRules {
             columns: self.package.columns,
             clock: self.package.clock.clone(),
             new,
+            has_arguments: self.package.has_arguments,
         })))
     }
 
@@ -109,7 +112,7 @@ impl Rules for PackageRules {
         Some(Bounds {
             seats: vec![vec![-MAX_SCORE..=MAX_SCORE; columns]; seats],
             sums: vec![-sum..=sum; columns],
-            bad_answers: vec![0; seats],
+            bad_answers: vec![MAX_BAD_ANSWERS; seats],
         })
     }
 }

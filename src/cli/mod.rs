@@ -11,6 +11,7 @@ mod completions;
 mod coordinator;
 mod demo;
 mod doctor;
+mod game;
 mod play;
 mod playground;
 mod preflight;
@@ -75,6 +76,7 @@ enum Command {
     Ranking(ranking::Ranking),
     Match(show_match::ShowMatch),
     Repro(repro::Repro),
+    Game(game::Game),
     Token(token::Tokens),
     Cert(cert::Cert),
     Audit(audit::Audit),
@@ -123,6 +125,7 @@ pub(crate) fn run(games: &Games) -> ExitCode {
             Command::Ranking(ranking) => ranking.run(),
             Command::Match(show_match) => show_match.run(),
             Command::Repro(repro) => repro.run(games),
+            Command::Game(game) => game.run(games),
             Command::Token(token) => token.run(),
             Command::Cert(cert) => cert.run(),
             Command::Audit(audit) => audit.run(),

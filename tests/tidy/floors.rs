@@ -101,7 +101,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
         "packages/src",
         &[
             "clock params protocol rules_host view wasi",
-            "answer_check session wasm",
+            "answer_check served_game session wasm",
             "match_state",
             "rules",
             "descriptor",
