@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use arbiter_worker::package::Package;
 use serde_json::{Value, json};
 use support::{Bots, files, json, run, succeed};
 
@@ -68,6 +69,42 @@ fn a_package_is_played_and_verified_like_a_built_in_game() {
     // The same seed gives the same matches.
     let again = json(&call);
     assert_eq!(transcripts(&again[..4]), transcripts(matches));
+}
+
+/// The folders in a folder, by name.
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+#[test]
+fn every_shipped_package_is_played_drawn_and_verified() {
+    for package in folders(Path::new("games/packages")) {
+        let path = package.to_str().unwrap();
+        let bots = folders(&package.join("bots"));
+        assert!(bots.len() >= 2, "{path}: two bots of different strength");
+        assert!(package.join("BOT.md").is_file(), "{path}");
+        let seats = Package::load(&package).unwrap().descriptor.seats;
+        for count in [*seats.start(), *seats.end()] {
+            let scratch = Bots::new();
+            let records = scratch.path().join("records");
+            let records = records.to_str().unwrap();
+            let seated = bots.iter().cycle().take(count).map(|bot| bot.to_str().unwrap());
+            let mut call = vec!["play", path];
+            call.extend(seated);
+            call.extend(["--games", "2", "--seed", "shipped", "--record", records]);
+            let lines = json(&call);
+            for played in &lines[..2] {
+                let forfeits = played["forfeits"].as_array().unwrap();
+                assert!(forfeits.iter().all(Value::is_null), "{path}: {played}");
+            }
+            succeed(&["verify", "--game", path, records]);
+            let record = fs::read_to_string(&files(Path::new(records))[0]).unwrap();
+            assert!(record.contains(r#""frame":{"svg":"<svg "#), "{path}");
+        }
+    }
 }
 
 #[test]

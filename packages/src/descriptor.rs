@@ -97,6 +97,7 @@ impl Descriptor {
                 ScheduleKind::RoundRobin(PairSeats::Both)
             }
         };
+        let is_paired = matches!(schedule, ScheduleKind::RoundRobin(_));
         GameInfo {
             name: self.name.clone().into(),
             title: self.title.clone().into(),
@@ -110,7 +111,8 @@ impl Descriptor {
             boards: None,
             episodes: None,
             bots: BotInfo { protocol: self.protocol, framing: self.framing.clone(), http: false },
-            official: Official::of(schedule),
+            // The seed decides openings and cards: exchanged seats make up for luck.
+            official: Official { shared_deals: is_paired, ..Official::of(schedule) },
             trial: self.trial.clone(),
             playground: Playground::default(),
             time: Estimate::fixed(self.match_time.floor_millis()),
