@@ -1,30 +1,44 @@
-//! `arbiter game …`: game packages.
+//! `arbiter game …`: the games, and the tools of authors of game packages.
 
+mod list;
+mod pack;
 mod serve;
+mod show;
+mod subject;
 
 use arbiter_games::Games;
 use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-/// Tools for game packages.
+/// List and show games; create, check and pack game packages.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  arbiter game list
+  arbiter game show gomoku
+  arbiter game show games/packages/connect4
+  arbiter game pack games/packages/connect4
   arbiter game serve gomoku")]
 pub(super) struct Game {
     #[command(subcommand)]
-    command: GameCommand,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum GameCommand {
+enum Command {
+    List(list::List),
+    Show(show::Show),
     Serve(serve::Serve),
+    Pack(pack::Pack),
 }
 
 impl Game {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         match self.command {
-            GameCommand::Serve(serve) => serve.run(games),
+            Command::List(list) => list.run(games),
+            Command::Show(show) => show.run(games),
+            Command::Serve(serve) => serve.run(games),
+            Command::Pack(pack) => pack.run(),
         }
     }
 }

@@ -102,12 +102,26 @@ impl Package {
     /// # Errors
     /// If the rules are a module that cannot run.
     pub fn game(&self, host: &Arc<Host>, stop: &Arc<StopSignal>) -> Result<GameInfo, BotError> {
+        Ok(self.descriptor.game(&self.digest, self.rules(host, stop, &[])?))
+    }
+
+    /// The rules, like those of [`Package::game`]. `launcher` is a command that is put before the
+    /// command of a program, such as `env`.
+    ///
+    /// # Errors
+    /// If the rules are a module that cannot run.
+    pub fn rules(
+        &self,
+        host: &Arc<Host>,
+        stop: &Arc<StopSignal>,
+        launcher: &[&str],
+    ) -> Result<Arc<dyn RulesHost>, BotError> {
         let rules = self.scratch.path().join("rules");
-        let rules_host: Arc<dyn RulesHost> = match &self.descriptor.carrier {
+        Ok(match &self.descriptor.carrier {
             Carrier::Run(argv) => Arc::new(RulesProgram {
                 host: Arc::clone(host),
                 source: BotSource::Directory(rules),
-                argv: argv.clone(),
+                argv: launcher.iter().map(ToString::to_string).chain(argv.clone()).collect(),
                 stop: Arc::clone(stop),
                 _files: Arc::clone(&self.scratch),
             }),
@@ -117,8 +131,7 @@ impl Package {
                     .map_err(|error| to_error(error.to_string()))?;
                 WasmRules::compile(&bytes).map_err(to_error)?
             }
-        };
-        Ok(self.descriptor.game(&self.digest, rules_host))
+        })
     }
 }
 
