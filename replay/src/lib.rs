@@ -12,6 +12,7 @@
 mod compression;
 mod draw;
 mod lines;
+mod other_package;
 mod record_line;
 mod recorded_steps;
 mod render;
@@ -24,6 +25,7 @@ mod write;
 pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack};
 pub use draw::{Picture, draw};
 pub use lines::Difference;
+pub use other_package::with_package;
 pub use record_line::{Footer, Header, Line, RECORD_VERSION, SeatLine};
 pub use render::STYLE;
 pub use steps::steps;

@@ -1,5 +1,6 @@
 //! `arbiter game …`: the games, and the tools of authors of game packages.
 
+mod check;
 mod list;
 mod pack;
 mod serve;
@@ -17,28 +18,30 @@ use crate::failure::Failure;
   arbiter game list
   arbiter game show gomoku
   arbiter game show games/packages/connect4
+  arbiter game check games/packages/connect4
   arbiter game pack games/packages/connect4
   arbiter game serve gomoku")]
 pub(super) struct Game {
     #[command(subcommand)]
-    command: Command,
+    command: GameCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum GameCommand {
     List(list::List),
     Show(show::Show),
     Serve(serve::Serve),
+    Check(check::Check),
     Pack(pack::Pack),
 }
 
 impl Game {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         match self.command {
-            Command::List(list) => list.run(games),
-            Command::Show(show) => show.run(games),
-            Command::Serve(serve) => serve.run(games),
-            Command::Pack(pack) => pack.run(),
+            GameCommand::List(list) => list.run(games),
+            GameCommand::Show(show) => show.run(games),
+            GameCommand::Check(check) => check.run(games),
+            GameCommand::Pack(pack) => pack.run(),
         }
     }
 }

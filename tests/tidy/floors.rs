@@ -53,7 +53,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
         "replay/src",
         &[
             "compression draw transcript",
-            "record_line",
+            "other_package record_line",
             "lines steps_builder",
             "recorded_steps verify write",
             "steps",
