@@ -30,9 +30,9 @@ pub(super) struct Game {
 enum GameCommand {
     List(list::List),
     Show(show::Show),
-    Serve(serve::Serve),
     Check(check::Check),
     Pack(pack::Pack),
+    Serve(serve::Serve),
 }
 
 impl Game {
@@ -42,6 +42,7 @@ impl Game {
             GameCommand::Show(show) => show.run(games),
             GameCommand::Check(check) => check.run(games),
             GameCommand::Pack(pack) => pack.run(),
+            GameCommand::Serve(serve) => serve.run(games),
         }
     }
 }
