@@ -2,6 +2,7 @@
 
 mod check;
 mod list;
+mod new;
 mod pack;
 mod serve;
 mod show;
@@ -18,6 +19,7 @@ use crate::failure::Failure;
   arbiter game list
   arbiter game show gomoku
   arbiter game show games/packages/connect4
+  arbiter game new mygame --lang python
   arbiter game check games/packages/connect4
   arbiter game pack games/packages/connect4
   arbiter game serve gomoku")]
@@ -30,6 +32,7 @@ pub(super) struct Game {
 enum GameCommand {
     List(list::List),
     Show(show::Show),
+    New(new::New),
     Check(check::Check),
     Pack(pack::Pack),
     Serve(serve::Serve),
@@ -40,6 +43,7 @@ impl Game {
         match self.command {
             GameCommand::List(list) => list.run(games),
             GameCommand::Show(show) => show.run(games),
+            GameCommand::New(new) => new.run(games),
             GameCommand::Check(check) => check.run(games),
             GameCommand::Pack(pack) => pack.run(),
             GameCommand::Serve(serve) => serve.run(games),

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use arbiter_games::{Games, Seed};
 use arbiter_packages::{Carrier, RulesHost};
 use arbiter_worker::package::Package;
-use arbiter_worker::sandbox::Host;
+use arbiter_worker::sandbox::{Host, Policy};
 use arbiter_worker::seat::StopSignal;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
@@ -32,7 +32,7 @@ use self::playout::Subject;
 use self::playouts::{Playouts, Sample};
 use self::problem::Problem;
 use self::report::Report;
-use crate::cli::play::{SandboxArgs, stop_on_signals};
+use crate::cli::play::stop_on_signals;
 use crate::failure::Failure;
 use crate::output::{eprint_line, print};
 use crate::play::progress;
@@ -63,8 +63,9 @@ pub(super) struct Check {
     /// Make only this check; may be repeated.
     #[arg(long, value_name = "CHECK")]
     only: Vec<Stage>,
-    #[command(flatten)]
-    sandbox: SandboxArgs,
+    /// Isolation of the rules: auto, strict, namespaces, landlock or off.
+    #[arg(long, value_name = "POLICY", default_value = "auto")]
+    sandbox: Policy,
     /// Print one JSON object per check.
     #[arg(long)]
     json: bool,
@@ -124,7 +125,7 @@ impl Check {
         if !Package::is_at(&self.package) {
             super::subject::load(&self.package)?;
         }
-        let host = Arc::new(Host::prepare(self.sandbox.policy)?);
+        let host = Arc::new(Host::prepare(self.sandbox)?);
         let stop = stop_on_signals()?;
         let seed = self.seed.clone().map_or_else(draw_seed, Ok)?;
         if !self.json {

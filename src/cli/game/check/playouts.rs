@@ -87,8 +87,8 @@ pub(super) fn random_player(seed: Seed) -> impl FnMut(&Ask<'_>) -> Result<Reply,
     move |ask: &Ask<'_>| {
         let mut legal = ask.legal()?;
         if legal.is_empty() {
-            let cause = "the rules list no legal replies for a seat that they ask, although they \
-                         list some for others";
+            let cause = "the rules list no legal replies to this request, although they do to \
+                         others; list them always, or never and add house bots";
             return Err(Problem::new(cause));
         }
         Ok(Ok(legal.swap_remove(dice.index(legal.len()))))
@@ -201,24 +201,30 @@ fn differing_part(first: &str, second: &str) -> String {
     }
 }
 
-/// Whether the rules list the legal replies to their first request.
+/// Whether the rules list the legal replies to all requests of a match.
+///
+/// # Errors
+/// How the rules failed.
 pub(super) fn lists_legal(
     subject: &Subject<'_>,
     supply: &Arc<RulesSupply>,
     seed: Seed,
 ) -> Result<bool, Problem> {
-    let mut lists = None;
+    let mut is_unlisted = false;
+    let mut dice = seed.dice(0);
     let mut player = |ask: &Ask<'_>| -> Result<Reply, Problem> {
-        lists = Some(!ask.legal()?.is_empty());
-        Err(Problem::new("it is known"))
+        let mut legal = ask.legal()?;
+        is_unlisted = legal.is_empty();
+        if is_unlisted {
+            return Err(Problem::new("this match is not continued"));
+        }
+        Ok(Ok(legal.swap_remove(dice.index(legal.len()))))
     };
     let seats = *subject.descriptor.seats.start();
     let plan = MatchPlan { seats, values: Values::new(), seed: seed.derive("playout") };
-    let played = subject.play(supply, &plan, &mut player);
-    match (lists, played) {
-        (Some(lists), _) => Ok(lists),
-        // A match without requests.
-        (None, Ok(_)) => Ok(true),
-        (None, Err(problem)) => Err(problem.in_match(place(0, &plan))),
+    match subject.play(supply, &plan, &mut player) {
+        Ok(_) => Ok(true),
+        Err(_) if is_unlisted => Ok(false),
+        Err(problem) => Err(problem.in_match(place(0, &plan))),
     }
 }

@@ -47,20 +47,15 @@ pub(super) fn scores(samples: &[Sample], descriptor: &Descriptor) -> (String, Js
     let mut object = Map::new();
     for (seats, samples) in &by_seats {
         let means: Vec<_> = (0..*seats).map(|seat| mean(samples, seat)).collect();
-        let text: Vec<_> = means
-            .iter()
-            .enumerate()
-            .map(|(seat, (mean, margin))| {
-                format!("seat {} {}", seat + 1, output::mean(*mean, *margin))
-            })
-            .collect();
-        let prefix = if by_seats.len() > 1 { format!("{seats} seats: ") } else { String::new() };
+        let text: Vec<_> =
+            means.iter().map(|(mean, margin)| output::mean(*mean, *margin)).collect();
+        let prefix = if by_seats.len() > 1 { format!("{seats} seats ") } else { String::new() };
         texts.push(prefix + &text.join(", "));
         let means = means.iter().map(|(mean, margin)| json!({"mean": mean, "margin": margin}));
         object.insert(seats.to_string(), means.collect());
     }
     let column = &descriptor.columns[0];
-    let text = format!("mean {column}: {}", texts.join("; "));
+    let text = format!("mean {column} by seat: {}", texts.join("; "));
     (text, json!({"column": column, "seats": object}))
 }
 

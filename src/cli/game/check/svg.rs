@@ -61,12 +61,12 @@ mod tests {
 
     #[test]
     fn pictures_that_act_or_need_others_are_found() {
-        let check = |inner: &str| {
+        let inside = |inner: &str| {
             let head = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 9 9\">";
             let svg = format!("{head}{inner}</svg>");
-            super::check(&Frame { svg, caption: "a board".to_owned() })
+            check(&Frame { svg, caption: "a board".to_owned() })
         };
-        assert_eq!(check("<use href=\"#stone\"/><path fill=\"url(#red)\"/>"), Ok(()));
+        assert_eq!(inside("<use href=\"#stone\"/><path fill=\"url(#red)\"/>"), Ok(()));
         for inner in [
             "<script>alert(1)</script>",
             "<SCRIPT/>",
@@ -76,11 +76,11 @@ mod tests {
             "<style>@import 'x'</style>",
             "<foreignObject/>",
         ] {
-            assert!(check(inner).is_err(), "{inner}");
+            assert!(inside(inner).is_err(), "{inner}");
         }
         let frame = |svg: &str| Frame { svg: svg.to_owned(), caption: "a board".to_owned() };
         for svg in ["<?xml?><svg/>", "<svg viewBox=\"0 0 1 1\"></svg>", "text"] {
-            assert!(super::check(&frame(svg)).is_err(), "{svg}");
+            assert!(check(&frame(svg)).is_err(), "{svg}");
         }
     }
 }
