@@ -205,6 +205,10 @@ pub trait MatchState: Send + fmt::Debug {
         charged: Micros,
     ) -> Result<(), Illegal>;
 
+    /// Starts what the rules need besides this state. The driver calls it before it asks for launch
+    /// arguments and starts programs, which then start side by side with the rules.
+    fn prepare(&mut self) {}
+
     /// The arguments for the command line of the program of `seat`, after its own arguments.
     fn launch_arguments(&self, _seat: Seat) -> Vec<String> {
         Vec::new()

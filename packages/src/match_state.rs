@@ -77,10 +77,10 @@ pub(crate) struct PackageMatch {
 }
 
 impl PackageMatch {
-    /// A match. Its rules do not run yet, unless programs get arguments from them.
+    /// A match whose rules do not run yet.
     pub(crate) fn new(setup: MatchSetup) -> Self {
         let seats = setup.new.bots.len();
-        let mut new = Self {
+        Self {
             banks: Banks::new(setup.clock.clone(), seats),
             setup: Arc::new(setup),
             access: Access::NotStarted,
@@ -96,37 +96,34 @@ impl PackageMatch {
             frames: (None, vec![None; seats]),
             frame_count: 0,
             end: None,
-        };
-        if new.setup.has_arguments
-            && let Err(cause) = new.ask_rules()
-        {
-            new.end = Some(Step::Fault(cause));
         }
-        new
+    }
+
+    /// The rules. They start now if they do not run yet.
+    fn session(&mut self) -> Result<Arc<Session>, String> {
+        match &self.access {
+            Access::Reader(_) => Err("a copy of a match cannot go on".to_owned()),
+            Access::Owner(session) => Ok(Arc::clone(session)),
+            Access::NotStarted => {
+                let session = Arc::new(Session::new(self.setup.host.begin(self.setup.new.seed)?));
+                self.access = Access::Owner(Arc::clone(&session));
+                Ok(session)
+            }
+        }
     }
 
     /// Asks the rules what to do next.
     fn ask_rules(&mut self) -> Result<(), String> {
-        let question = match &self.access {
-            Access::Reader(_) => return Err("a copy of a match cannot go on".to_owned()),
-            Access::NotStarted => Question::New(self.setup.new.clone()),
-            Access::Owner(_) if self.heard.is_empty() => {
-                return Err("their answer neither asks a seat nor ends the match".to_owned());
-            }
-            Access::Owner(_) => {
-                self.heard.sort_by_key(|heard| heard.seat);
-                Question::Heard(std::mem::take(&mut self.heard))
-            }
+        let session = self.session()?;
+        let question = if self.questions == 0 {
+            Question::New(self.setup.new.clone())
+        } else if self.heard.is_empty() {
+            return Err("their answer neither asks a seat nor ends the match".to_owned());
+        } else {
+            self.heard.sort_by_key(|heard| heard.seat);
+            Question::Heard(std::mem::take(&mut self.heard))
         };
         let line = serde_json::to_string(&question).map_err(|error| error.to_string())?;
-        let session = match &self.access {
-            Access::Owner(session) | Access::Reader(session) => Arc::clone(session),
-            Access::NotStarted => {
-                let session = Arc::new(Session::new(self.setup.host.begin(self.setup.new.seed)?));
-                self.access = Access::Owner(Arc::clone(&session));
-                session
-            }
-        };
         self.questions += 1;
         let text = session.ask(self.questions, &line)?;
         let answer: Result<Answer, _> = serde_json::from_str(&text);
@@ -272,6 +269,15 @@ impl MatchState for PackageMatch {
         self.heard.push(Heard { seat, text, forfeit, charged_us });
         // Whether it is legal is in the next answer.
         Ok(())
+    }
+
+    /// Programs that get arguments from the rules wait for the first answer.
+    fn prepare(&mut self) {
+        let result =
+            if self.setup.has_arguments { self.ask_rules() } else { self.session().map(drop) };
+        if let Err(cause) = result {
+            self.end = Some(Step::Fault(cause));
+        }
     }
 
     fn launch_arguments(&self, seat: Seat) -> Vec<String> {

@@ -121,11 +121,12 @@ pub(crate) fn replay_lines<R: BufRead>(
         return Err(lines.difference(HTTP_ONLY_FOR_TRICKS));
     }
     let turns: Vec<_> = header.seats.iter().map(|seat| seat.protocol.turn_policy()).collect();
-    let game = header
+    let mut game = header
         .params
         .start_by(&header.rules, &header.names(), &turns, header.seed)
         .map_err(|error| lines.difference(error.to_string()))?;
     let starting_up = header.seats.iter().map(|seat| seat.protocol != Protocol::Exec).collect();
+    game.prepare();
     observer.begin(&header, game.as_ref());
     let mut replay = Replay {
         lines,

@@ -71,7 +71,9 @@ impl BotSession {
         }
         let seed = Seed::of_text(SEED);
         let clock = session.options.clock;
-        let game = params.start(&names, seed).map_err(|error| start_fault(error.to_string()))?;
+        let mut game =
+            params.start(&names, seed).map_err(|error| start_fault(error.to_string()))?;
+        game.prepare();
         let arguments = game.launch_arguments(Seat::from_index(0));
         let jail = JailConfig::default();
         let planned_match = Match { params, seed, clock, jail, entrants: Vec::new(), record: None };

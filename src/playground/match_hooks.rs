@@ -66,6 +66,10 @@ impl MatchState for ObservedGame {
         self.game.view()
     }
 
+    fn prepare(&mut self) {
+        self.game.prepare();
+    }
+
     fn launch_arguments(&self, seat: Seat) -> Vec<String> {
         self.game.launch_arguments(seat)
     }

@@ -163,6 +163,7 @@ impl Match {
             .start_by(rules, &names, &turns, self.seed)
             .map_err(|error| Fault::new("cannot start a match", error))?;
         let mut game = hooks.wrap_game(game);
+        game.prepare();
         let header = self.header(host.level());
         let path = self.record.clone();
         let record = path.map(|path| Recorder::create(path, &header)).transpose()?;
