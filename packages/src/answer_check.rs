@@ -4,6 +4,7 @@ use arbiter_games::{Forfeit, Seat};
 
 use crate::protocol::{
     Action, Answer, MAX_ALLOWANCE, MAX_ARGUMENTS, MAX_BAD_ANSWERS, MAX_FRAME, MAX_SCORE, MAX_TEXT,
+    MAX_TOLD,
 };
 
 /// The state of a match that decides which actions are possible.
@@ -15,6 +16,8 @@ pub(crate) struct AnswerCheck {
     pub(crate) dismissed: Vec<bool>,
     /// Each seat's first forfeit.
     pub(crate) forfeits: Vec<Option<Forfeit>>,
+    /// The length of the texts to each seat since its last request, in bytes.
+    pub(crate) told: Vec<usize>,
     /// Whether programs have not started yet and may get arguments.
     pub(crate) may_launch: bool,
 }
@@ -49,9 +52,13 @@ impl AnswerCheck {
     fn check_action(&mut self, action: &Action) -> Result<(), String> {
         match action {
             Action::Launch { launch, arguments } => return self.check_launch(*launch, arguments),
-            Action::Tell { tell, text, .. } => self.check_text(*tell, text)?,
+            Action::Tell { tell, text, .. } => {
+                self.check_text(*tell, text)?;
+                self.told[tell.index()] += text.len() + 1;
+            }
             Action::Ask { ask, text, move_us, bank_us, .. } => {
                 self.check_text(*ask, text)?;
+                self.check_told(*ask)?;
                 check_time(*move_us, *bank_us)?;
             }
             Action::Dismiss { dismiss: seat } => {
@@ -65,6 +72,7 @@ impl AnswerCheck {
             Action::Note { note } => check_length(note, MAX_TEXT)?,
             Action::Frame { frame, viewer } => {
                 check_length(&frame.svg, MAX_FRAME)?;
+                check_characters(&frame.svg)?;
                 check_length(&frame.caption, MAX_TEXT)?;
                 viewer.map_or(Ok(()), |seat| self.check_number(seat))?;
             }
@@ -101,6 +109,16 @@ impl AnswerCheck {
             return Err(format!("the text to seat {seat} contains a zero byte"));
         }
         check_length(text, MAX_TEXT)
+    }
+
+    /// A program that missed a part of what it was told could not be blamed for its reply.
+    fn check_told(&self, seat: Seat) -> Result<(), String> {
+        let told = self.told[seat.index()];
+        if told <= MAX_TOLD {
+            return Ok(());
+        }
+        let cause = format!("seat {seat} was told {told} bytes since its last request");
+        Err(format!("{cause}; the maximum is {MAX_TOLD}"))
     }
 
     fn check_number(&self, seat: Seat) -> Result<(), String> {
@@ -169,6 +187,17 @@ fn check_time(move_us: Option<i64>, bank_us: Option<i64>) -> Result<(), String> 
         (Some(limit), None) if (0..=MAX_ALLOWANCE).contains(&limit) => Ok(()),
         (None, Some(bank)) if (-MAX_ALLOWANCE..=MAX_ALLOWANCE).contains(&bank) => Ok(()),
         _ => Err(format!("the time of a request is not within {MAX_ALLOWANCE} microseconds")),
+    }
+}
+
+/// XML has no control characters but white space. In a record they would take six times the room.
+fn check_characters(svg: &str) -> Result<(), String> {
+    let is_wrong = |letter: &char| letter.is_ascii_control() && !"\n\r\t".contains(*letter);
+    match svg.chars().find(is_wrong) {
+        Some(letter) => {
+            Err(format!("a picture contains the character U+{:04X}", u32::from(letter)))
+        }
+        None => Ok(()),
     }
 }
 

@@ -29,7 +29,7 @@ pub use descriptor::{Carrier, Descriptor, PackageSchedule};
 pub use game_toml::{DescriptorError, GAME_TOML};
 pub use protocol::{
     Action, Answer, Heard, LegalReplies, MAX_ALLOWANCE, MAX_ARGUMENTS, MAX_BAD_ANSWERS, MAX_FRAME,
-    MAX_LEGAL, MAX_SCORE, MAX_TEXT, NewMatch, PROTOCOL_VERSION, Question,
+    MAX_LEGAL, MAX_SCORE, MAX_TEXT, MAX_TOLD, NewMatch, PROTOCOL_VERSION, Question,
 };
 pub use rules_host::{RulesHost, RulesSession};
 pub use served_game::ServedGame;

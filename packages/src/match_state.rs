@@ -68,6 +68,8 @@ pub(crate) struct PackageMatch {
     forfeits: Vec<Option<Forfeit>>,
     /// The seats whose programs were ended.
     dismissed: Vec<bool>,
+    /// The length of the texts to each seat since its last request, in bytes.
+    told: Vec<usize>,
     /// The last pictures: the one for all people, and the one for each seat.
     frames: (Option<Arc<Frame>>, Vec<Option<Arc<Frame>>>),
     /// The number of pictures so far.
@@ -93,6 +95,7 @@ impl PackageMatch {
             arguments: vec![Vec::new(); seats],
             forfeits: vec![None; seats],
             dismissed: vec![false; seats],
+            told: vec![0; seats],
             frames: (None, vec![None; seats]),
             frame_count: 0,
             end: None,
@@ -132,6 +135,7 @@ impl PackageMatch {
             columns: self.setup.columns,
             dismissed: self.dismissed.clone(),
             forfeits: self.forfeits.clone(),
+            told: self.told.clone(),
             may_launch: self.questions == 1 && self.setup.has_arguments,
         };
         check.check(&answer).map_err(|cause| wrong_answer(&line, &text, &cause))?;
@@ -170,7 +174,10 @@ impl PackageMatch {
     fn perform(&mut self, action: Action) -> Step {
         match action {
             Action::Launch { .. } => unreachable!("programs have their arguments already"),
-            Action::Tell { tell, text, timed } => Step::Send(self.notice(tell, &text, timed)),
+            Action::Tell { tell, text, timed } => {
+                self.told[tell.index()] += text.len() + 1;
+                Step::Send(self.notice(tell, &text, timed))
+            }
             Action::Ask { ask, text, timed, ack, move_us, bank_us } => {
                 let own = move_us.map(|limit| Allowance::Move(Micros(limit)));
                 let own = own.or(bank_us.map(|bank| Allowance::Bank(Micros(bank))));
@@ -178,6 +185,7 @@ impl PackageMatch {
                 request.expected_reply = if ack { ExpectedReply::Ack } else { ExpectedReply::Move };
                 request.allowance = own.unwrap_or_else(|| self.banks.allowance(ask));
                 self.asked = Some(ask);
+                self.told[ask.index()] = 0;
                 self.has_own_time = own.is_some();
                 match self.banks.announcement(ask).filter(|_| own.is_none()) {
                     Some(Telling { text, tells_time }) => {

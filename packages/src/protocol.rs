@@ -24,6 +24,10 @@ pub const MAX_LEGAL: usize = 1000;
 /// The largest text of an answer, in bytes: a message, a note or a reason.
 pub const MAX_TEXT: usize = 64 * 1024;
 
+/// The largest sum of texts to a seat between two of its requests, in bytes. They wait in a pipe
+/// while the program is stopped, and more does not fit.
+pub const MAX_TOLD: usize = 60 * 1024;
+
 /// The largest picture of an answer, in bytes.
 pub const MAX_FRAME: usize = 256 * 1024;
 

@@ -10,6 +10,13 @@ use crate::rules_host::RulesSession;
 /// Maximum number of characters of an answer that a message quotes.
 const MAX_QUOTED: usize = 200;
 
+/// Maximum number of questions in a match. Otherwise a match by rules that never end it would last
+/// until the output of its bots is too much, and they would forfeit.
+const MAX_QUESTIONS: u64 = 1_000_000;
+
+/// Maximum length of all answers in a match, in bytes: they become the record.
+const MAX_ANSWERS: usize = 256 << 20;
+
 /// How a match reaches its rules. A copy of a match only reads.
 #[derive(Debug, Default)]
 pub(crate) enum Access {
@@ -40,11 +47,13 @@ struct Running {
     rules: Box<dyn RulesSession>,
     /// The number of the last question that moved the match on.
     questions: u64,
+    /// The length of all answers, in bytes.
+    answered: usize,
 }
 
 impl Session {
     pub(crate) fn new(rules: Box<dyn RulesSession>) -> Self {
-        Self(Mutex::new(Running { rules, questions: 0 }))
+        Self(Mutex::new(Running { rules, questions: 0, answered: 0 }))
     }
 
     /// Asks the question with this number, which moves the match on.
@@ -54,7 +63,7 @@ impl Session {
     pub(crate) fn ask(&self, number: u64, line: &str) -> Result<String, String> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running.questions = number;
-        running.rules.ask(line).map_err(|cause| format!("{cause}; asked: {}", cut(line)))
+        running.ask(line).map_err(|cause| format!("{cause}; asked: {}", cut(line)))
     }
 
     /// The replies of a seat that are legal after the question with this number. Empty if the rules
@@ -72,6 +81,21 @@ impl Session {
     }
 }
 
+impl Running {
+    /// Asks a question that moves the match on.
+    fn ask(&mut self, line: &str) -> Result<String, String> {
+        if self.questions > MAX_QUESTIONS {
+            return Err(format!("they have not ended the match after {MAX_QUESTIONS} questions"));
+        }
+        let answer = self.rules.ask(line)?;
+        self.answered += answer.len();
+        if self.answered > MAX_ANSWERS {
+            return Err(format!("their answers in this match exceed {MAX_ANSWERS} bytes"));
+        }
+        Ok(answer)
+    }
+}
+
 /// The cause of a fault by an invalid answer.
 pub(crate) fn wrong_answer(question: &str, answer: &str, cause: &str) -> String {
     format!("{cause}; asked: {}; answered: {}", cut(question), cut(answer))
@@ -82,5 +106,36 @@ fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_QUOTED) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules_host::RulesSession;
+
+    /// Rules that answer everything with a text of this length.
+    #[derive(Debug)]
+    struct Endless(usize);
+
+    impl RulesSession for Endless {
+        fn ask(&mut self, _: &str) -> Result<String, String> {
+            Ok("x".repeat(self.0))
+        }
+    }
+
+    #[test]
+    fn a_match_has_an_end() {
+        let session = Session::new(Box::new(Endless(1)));
+        assert!(session.ask(MAX_QUESTIONS, "{}").is_ok());
+        let error = session.ask(MAX_QUESTIONS + 1, "{}").unwrap_err();
+        assert!(error.contains("not ended the match after 1000000 questions"), "{error}");
+
+        let session = Session::new(Box::new(Endless(MAX_ANSWERS / 4)));
+        for number in 1..=4 {
+            assert!(session.ask(number, "{}").is_ok());
+        }
+        let error = session.ask(5, "{}").unwrap_err();
+        assert!(error.contains("their answers in this match exceed"), "{error}");
     }
 }

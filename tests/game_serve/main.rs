@@ -232,7 +232,7 @@ fn params(game: &Game, settings: &[(&str, &str)], seats: usize) -> Params {
     Params::read(game, Value::Object(values)).unwrap()
 }
 
-/// A message, reply or forfeit without its times.
+/// A message, reply or forfeit without what depends on the machine.
 fn dialogue_line(mut line: Map<String, Value>) -> Option<Value> {
     let is_dialogue = ["send", "reply", "reply_b64", "forfeit"];
     if !is_dialogue.into_iter().any(|key| line.contains_key(key)) {
@@ -241,7 +241,8 @@ fn dialogue_line(mut line: Map<String, Value>) -> Option<Value> {
     for key in ["t", "wall_us", "cpu_us"] {
         line.remove(key);
     }
-    if line.get("forfeit").is_some_and(|forfeit| forfeit == "clock") {
+    // The details of these tell how long it took, or how much was read.
+    if line.get("forfeit").is_some_and(|forfeit| forfeit == "clock" || forfeit == "flood") {
         line.remove("detail");
     }
     if line.get("send").is_some_and(|text| text.as_str().unwrap().starts_with("time_left ")) {

@@ -15,8 +15,8 @@ use crate::seat::{OutputLimits, SeatDriver, SeatFailure, StdioSeat, StopSignal, 
 /// How long the rules may take for an answer.
 const ANSWER_LIMIT: Micros = Micros::from_millis(10_000);
 
-/// The output of the rules: an answer, and all of them in a match.
-const OUTPUT: OutputLimits = OutputLimits { reply: 4 << 20, total: 1 << 30 };
+/// The output of the rules: an answer, and all of them in a match. The match itself ends earlier.
+const OUTPUT: OutputLimits = OutputLimits { reply: 4 << 20, total: 512 << 20 };
 
 /// Maximum length of the standard error that a message quotes, in bytes.
 const MAX_STDERR: usize = 400;
@@ -73,7 +73,11 @@ impl RulesSession for RulesProcess {
                 String::from_utf8(answer).map_err(|_| "their answer is not UTF-8".to_owned())
             }
             Err(SeatFailure { forfeit, detail }) => {
-                let cause = if forfeit == Forfeit::Clock { late() } else { detail };
+                let cause = match forfeit {
+                    Forfeit::Clock if detail.is_empty() => late(),
+                    Forfeit::Clock => format!("{}; {detail}", late()),
+                    _ => detail,
+                };
                 Err(match self.last_words() {
                     words if words.is_empty() => cause,
                     words => format!("{cause}: {words}"),
