@@ -1,5 +1,7 @@
 //! What a seat says in its turn.
 
+use std::str::FromStr;
+
 use crate::dice::FACES;
 
 /// Maximum number of characters of a reply that a message quotes.
@@ -31,9 +33,9 @@ impl Call {
         let mut words = text.split_whitespace();
         match (words.next(), words.next(), words.next()) {
             (Some("liar"), None, _) => Some(Self::Liar),
-            (Some(count), Some(face), None) => number(count)
-                .zip(number(face))
-                .map(|(count, face)| Self::Bid(Bid { count: usize::from(count), face })),
+            (Some(count), Some(face), None) => {
+                number(count).zip(number(face)).map(|(count, face)| Self::Bid(Bid { count, face }))
+            }
             _ => None,
         }
         .ok_or_else(|| format!("write `COUNT FACE`, as in `4 3`, or `liar`, not {}", quote(text)))
@@ -51,14 +53,13 @@ impl Call {
 impl Bid {
     /// The bids on a number of dice that are greater than another, the least one first.
     pub fn greater(than: Option<Self>, dice: usize) -> impl Iterator<Item = Self> {
-        let bids =
-            (1..=dice).flat_map(|count| (1..=FACES).map(move |face| Self { count, face }));
+        let bids = (1..=dice).flat_map(|count| (1..=FACES).map(move |face| Self { count, face }));
         bids.filter(move |bid| than.is_none_or(|than| *bid > than))
     }
 }
 
 /// A number of at most three digits.
-fn number(word: &str) -> Option<u8> {
+fn number<T: FromStr>(word: &str) -> Option<T> {
     let is_short = word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit());
     word.parse().ok().filter(|_| is_short)
 }
@@ -90,8 +91,10 @@ mod tests {
     #[test]
     fn other_replies_are_quoted() {
         let long = "♞".repeat(20_000);
-        for text in ["", "4", "4 3 2", "liar 4", "Liar", "+4 3", "-1 3", "4.0 3", "999 3", "٣ 3", "\0", &long]
-        {
+        for text in [
+            "", "4", "4 3 2", "liar 4", "Liar", "+4 3", "-1 3", "4.0 3", "1000 3", "٣ 3", "\0",
+            &long,
+        ] {
             let why = Call::parse(text).unwrap_err();
             assert!(why.len() < 250 && !why.contains('\0'), "{why}");
         }

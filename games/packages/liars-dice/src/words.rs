@@ -15,17 +15,12 @@ pub fn bid(Bid { count, face }: Bid) -> String {
     }
 }
 
-/// A number of dice: `1 die`, `4 dice`.
-pub fn dice(count: usize) -> String {
-    if count == 1 { "1 die".to_owned() } else { format!("{count} dice") }
-}
-
-/// The last words of "there …" about a number of dice that count: `are 4`.
+/// How many dice count for a bid: `there are 4`.
 pub fn there_are(count: usize) -> String {
     match count {
-        0 => "are none".to_owned(),
-        1 => "is 1".to_owned(),
-        _ => format!("are {count}"),
+        0 => "there are none".to_owned(),
+        1 => "there is 1".to_owned(),
+        _ => format!("there are {count}"),
     }
 }
 
