@@ -13,6 +13,9 @@ use support::{Bots, files, json, run, succeed};
 
 const CONNECT4: &str = "games/packages/connect4";
 
+/// How its rules begin a match.
+const REQUEST: &str = r#"return tells + self.frame(f"{self.names[0]} begins") + [self.request()]"#;
+
 /// A shipped bot of the package.
 fn bot(name: &str) -> String {
     format!("{CONNECT4}/bots/{name}")
@@ -23,10 +26,13 @@ fn changed(bots: &Bots, from: &str, to: &str) -> PathBuf {
     let copy = bots.path().join("changed");
     fs::create_dir_all(&copy).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(CONNECT4);
-    for name in ["game.toml", "rules.py"] {
+    let mut is_changed = false;
+    for name in ["game.toml", "rules.py", "drawing.py"] {
         let text = fs::read_to_string(source.join(name)).unwrap();
+        is_changed |= text.contains(from);
         fs::write(copy.join(name), text.replace(from, to)).unwrap();
     }
+    assert!(is_changed, "{from}");
     copy
 }
 
@@ -47,7 +53,8 @@ fn a_package_is_played_and_verified_like_a_built_in_game() {
     let records = records.to_str().unwrap();
     let blocker = bot("blocker");
     let center = bot("center");
-    let call = ["play", CONNECT4, &blocker, &center, "--games", "4", "--seed", "four"];
+    let call =
+        ["play", CONNECT4, &blocker, &center, "--games", "4", "--seed", "four", "--clock", "cpu"];
     let lines = json(&[&call[..], &["--record", records]].concat());
     let (table, matches) = lines.split_last().unwrap();
     assert_eq!(matches.len(), 4);
@@ -94,7 +101,10 @@ fn every_shipped_package_is_played_drawn_and_verified() {
             let seated = bots.iter().cycle().take(count).map(|bot| bot.to_str().unwrap());
             let mut call = vec!["play", path];
             call.extend(seated);
-            call.extend(["--games", "2", "--seed", "shipped", "--record", records]);
+            // Other tests may use the processors, so only the bots' own time counts.
+            call.extend([
+                "--games", "2", "--seed", "shipped", "--clock", "cpu", "--record", records,
+            ]);
             let lines = json(&call);
             for played in &lines[..2] {
                 let forfeits = played["forfeits"].as_array().unwrap();
@@ -120,7 +130,7 @@ fn a_record_names_the_package_that_it_needs() {
     assert_eq!(without.status.code(), Some(1), "{stdout}");
     assert!(stdout.contains("played with the game package connect4 of digest"), "{stdout}");
     assert!(stdout.contains("--game"), "{stdout}");
-    let changed = changed(&bots, "length >= 4", "length >= 3");
+    let changed = changed(&bots, "len(squares) >= 4", "len(squares) >= 3");
     let other = run(&["verify", "--game", changed.to_str().unwrap(), records]);
     let stdout = String::from_utf8(other.stdout).unwrap();
     assert!(stdout.contains("of digest") && stdout.contains(", not "), "{stdout}");
@@ -153,7 +163,8 @@ fn a_bot_that_fails_in_a_package_forfeits() {
         let bad = python_bot(&bots, name, code);
         let records = bots.path().join(format!("{name}-records"));
         let records = records.to_str().unwrap();
-        let call = ["play", CONNECT4, &bad, &center, "--record", records, "--no-rotate"];
+        let call =
+            ["play", CONNECT4, &bad, &center, "--record", records, "--no-rotate", "--clock", "cpu"];
         let lines = json(&call);
         assert_eq!(lines[0]["scores"], json!([[0], [2]]), "{name}: {}", lines[0]);
         assert_eq!(lines[0]["forfeits"], json!([forfeit, null]), "{name}");
@@ -167,24 +178,16 @@ fn rules_that_fail_are_a_fault() {
     let blocker = bot("blocker");
     let center = bot("center");
     for (from, to, cause) in [
-        ("return tells + [self.request()]", "raise SystemExit(7)", "exited with code 7"),
-        ("return tells + [self.request()]", "return tells", "neither asks a seat nor ends"),
-        (
-            "return tells + [self.request()]",
-            "return [{'ask': 3, 'text': 'x'}]",
-            "seat 3 is not one of",
-        ),
-        (
-            "return tells + [self.request()]",
-            "return [{'ask': 0, 'text': 'x'}]",
-            "seat 0 is not one of",
-        ),
-        ("return tells + [self.request()]", "return [{'over': [[1]]}]", "the scores of 2 seats"),
-        ("return tells + [self.request()]", "return [{'over': [[1, 2], [3]]}]", "1 numbers each"),
-        ("return tells + [self.request()]", "return [{'over': [[10**15], [0]]}]", "is not between"),
-        ("return tells + [self.request()]", "return [{'win': 1}]", "asked: {\"new\":"),
-        ("return tells + [self.request()]", "return 'x' * 10**8", "without ending a reply"),
-        ("print(json.dumps({\"do\": answer})", "print('{'", "answered: {"),
+        (REQUEST, "raise SystemExit(7)", "exited with code 7"),
+        (REQUEST, "return tells", "neither asks a seat nor ends"),
+        (REQUEST, "return [{'ask': 3, 'text': 'x'}]", "seat 3 is not one of"),
+        (REQUEST, "return [{'ask': 0, 'text': 'x'}]", "seat 0 is not one of"),
+        (REQUEST, "return [{'over': [[1]]}]", "the scores of 2 seats"),
+        (REQUEST, "return [{'over': [[1, 2], [3]]}]", "1 numbers each"),
+        (REQUEST, "return [{'over': [[10**15], [0]]}]", "is not between"),
+        (REQUEST, "return [{'win': 1}]", "asked: {\"new\":"),
+        (REQUEST, "return 'x' * 10**8", "without ending a reply"),
+        ("print(json.dumps(answer)", "print('{'", "answered: {"),
         ("import json", "import json, nothing", "No module named"),
     ] {
         let bots = Bots::new();

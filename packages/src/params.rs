@@ -1,6 +1,6 @@
 //! Values of a package's parameters, checked by their descriptors.
 
-use arbiter_games::{Micros, ParamInfo, ParamKind, Value};
+use arbiter_games::{Micros, ParamInfo, ParamKind, Text, Value};
 
 /// Checks a value and returns it in its normal form.
 ///
@@ -17,8 +17,10 @@ pub(crate) fn check(param: &ParamInfo, value: &Value) -> Result<Value, String> {
         (ParamKind::Boolean, Value::Boolean(_)) | (ParamKind::Text, Value::Text(_)) => {
             Some(value.clone())
         }
-        (ParamKind::Choice(choices), Value::Text(text)) => {
-            choices.iter().any(|choice| choice == text).then(|| value.clone())
+        (ParamKind::Choice(choices), Value::Text(text)) => choice(choices, text),
+        // The command line reads a choice such as 8 as a number.
+        (ParamKind::Choice(choices), Value::Integer(number)) => {
+            choice(choices, &number.to_string())
         }
         (ParamKind::Duration, Value::Text(text)) => {
             let time = text.parse::<Micros>().ok().filter(|time| *time > Micros::ZERO);
@@ -27,6 +29,10 @@ pub(crate) fn check(param: &ParamInfo, value: &Value) -> Result<Value, String> {
         _ => None,
     };
     valid.ok_or_else(|| format!("{} cannot be {value}: write {}", param.key, describe(&param.kind)))
+}
+
+fn choice(choices: &[Text], text: &str) -> Option<Value> {
+    choices.iter().any(|choice| choice == text).then(|| Value::text(text))
 }
 
 fn number(value: &Value) -> Option<f64> {
@@ -56,5 +62,21 @@ pub(crate) fn describe(kind: &ParamKind) -> String {
         ParamKind::Choice(choices) => format!("one of {}", choices.join(", ")),
         ParamKind::Duration => "a duration, as in 500ms or 2min".to_owned(),
         ParamKind::PerSeat(_) => "a whole number, or one for each seat".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_may_look_like_numbers() {
+        let kind = ParamKind::Choice(vec!["6".into(), "8".into()]);
+        let size = ParamInfo { key: "size".into(), kind, default: None, help: "squares".into() };
+        for value in [Value::from(8_i64), Value::from("8")] {
+            assert_eq!(check(&size, &value), Ok(Value::from("8")));
+        }
+        let error = check(&size, &Value::from(7_i64)).unwrap_err();
+        assert_eq!(error, "size cannot be 7: write one of 6, 8");
     }
 }
