@@ -163,8 +163,10 @@ fn a_bot_that_fails_in_a_package_forfeits() {
         let bad = python_bot(&bots, name, code);
         let records = bots.path().join(format!("{name}-records"));
         let records = records.to_str().unwrap();
+        // The bot that is late is asked first, so its opponent needs no time.
+        let clock = if name == "late" { "wall" } else { "cpu" };
         let call =
-            ["play", CONNECT4, &bad, &center, "--record", records, "--no-rotate", "--clock", "cpu"];
+            ["play", CONNECT4, &bad, &center, "--record", records, "--no-rotate", "--clock", clock];
         let lines = json(&call);
         assert_eq!(lines[0]["scores"], json!([[0], [2]]), "{name}: {}", lines[0]);
         assert_eq!(lines[0]["forfeits"], json!([forfeit, null]), "{name}");

@@ -4,7 +4,7 @@
 //!
 //! A module is compiled once for a package, and has one instance for each match. An instance has
 //! its own memory and no way out of it: it has no files, no network and no clock
-//! ([`wasi`](crate::wasi)). What it computes depends on the questions alone. Fuel, which counts
+//! ([`wasi`]). What it computes depends on the questions alone. Fuel, which counts
 //! operations and not time, is the only limit on how long an answer takes, so that every machine
 //! comes to the same verdict.
 //!
