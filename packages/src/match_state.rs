@@ -74,6 +74,8 @@ pub(crate) struct PackageMatch {
     frames: (Option<Arc<Frame>>, Vec<Option<Arc<Frame>>>),
     /// The number of pictures so far.
     frame_count: u64,
+    /// Whether seats have pictures of their own, so that none may see the one for all people.
+    hides: bool,
     /// The last step, when the match has ended.
     end: Option<Step>,
 }
@@ -98,6 +100,7 @@ impl PackageMatch {
             told: vec![0; seats],
             frames: (None, vec![None; seats]),
             frame_count: 0,
+            hides: false,
             end: None,
         }
     }
@@ -140,6 +143,8 @@ impl PackageMatch {
         };
         check.check(&answer).map_err(|cause| wrong_answer(&line, &text, &cause))?;
         self.actions = answer.actions.into();
+        // Before the first of these pictures is shown: the one for all people may come first.
+        self.hides |= self.actions.iter().any(is_private);
         while let Some(Action::Launch { launch, arguments }) = self.actions.front_mut() {
             self.arguments[launch.index()] = std::mem::take(arguments);
             self.actions.pop_front();
@@ -165,7 +170,7 @@ impl PackageMatch {
         match viewer {
             None => public.as_deref(),
             // Games without hidden information draw one picture for all.
-            Some(_) if private.iter().all(Option::is_none) => public.as_deref(),
+            Some(_) if !self.hides => public.as_deref(),
             Some(seat) => private.get(seat.index())?.as_deref(),
         }
     }
@@ -308,5 +313,80 @@ impl MatchView for PackageMatch {
 
     fn move_form(&self, seat: Seat, _chosen: &FormFields) -> MoveForm {
         view::move_form(&self.legal_replies(seat))
+    }
+}
+
+/// Whether an action is a picture for one seat.
+fn is_private(action: &Action) -> bool {
+    matches!(action, Action::Frame { viewer: Some(_), .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arbiter_games::{Allowance, Micros, Seed, Values};
+
+    use super::*;
+    use crate::protocol::PROTOCOL_VERSION;
+    use crate::rules_host::RulesSession;
+
+    /// Rules that answer everything with this line.
+    #[derive(Clone, Debug)]
+    struct Constant(&'static str);
+
+    impl RulesHost for Constant {
+        fn begin(&self, _: Seed) -> Result<Box<dyn RulesSession>, String> {
+            Ok(Box::new(self.clone()))
+        }
+    }
+
+    impl RulesSession for Constant {
+        fn ask(&mut self, _: &str) -> Result<String, String> {
+            Ok(self.0.to_owned())
+        }
+    }
+
+    fn begin(answer: &'static str) -> PackageMatch {
+        let names = ["ada", "bob"].map(|name| name.parse().unwrap());
+        PackageMatch::new(MatchSetup {
+            host: Arc::new(Constant(answer)),
+            columns: 1,
+            clock: PackageClock {
+                allowance: Allowance::Move(Micros::from_millis(500)),
+                increment: Micros::ZERO,
+                announcement: None,
+            },
+            new: NewMatch {
+                protocol: PROTOCOL_VERSION,
+                params: Values::new(),
+                seed: Seed([0; 32]),
+                bots: names.to_vec(),
+                frames: true,
+            },
+            has_arguments: false,
+        })
+    }
+
+    /// What a viewer sees after each step.
+    fn seen(game: &mut PackageMatch, viewer: Option<Seat>) -> Vec<Option<String>> {
+        let after_step = |_| {
+            game.step();
+            game.frame(viewer).map(|frame| frame.caption.clone())
+        };
+        (0..3).map(after_step).collect()
+    }
+
+    #[test]
+    fn a_seat_never_sees_the_picture_for_all_if_it_has_its_own() {
+        let answer = r#"{"do":[{"frame":{"svg":"<svg/>","caption":"all"}},{"frame":{"svg":"<svg/>","caption":"own"},"for":1},{"ask":1,"text":"x"}]}"#;
+        let one = Some(Seat::from_index(0));
+        let two = Some(Seat::from_index(1));
+        let own = Some("own".to_owned());
+        assert_eq!(seen(&mut begin(answer), one), [None, own.clone(), own]);
+        assert_eq!(seen(&mut begin(answer), two), [None, None, None]);
+        let open = r#"{"do":[{"frame":{"svg":"<svg/>","caption":"all"}},{"note":"x"},{"ask":1,"text":"x"}]}"#;
+        assert_eq!(seen(&mut begin(open), two), [0; 3].map(|_| Some("all".to_owned())));
+        assert_eq!(seen(&mut begin(answer), None), [0; 3].map(|_| Some("all".to_owned())));
     }
 }
