@@ -124,6 +124,8 @@ impl Program {
                 break None;
             }
         };
+        // Its last words, which say why it exited.
+        self.drain_stderr()?;
         let detail = match (self.jail.kill_cause()?, exit) {
             (Some(cause), exit) => Exit::by(&cause, exit),
             (None, Some(exit)) => exit.to_string(),
