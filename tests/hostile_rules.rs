@@ -27,7 +27,7 @@ impl Lab {
     fn new() -> Self {
         let bots = Bots::new();
         let reply = "for line in sys.stdin: print('x', flush=True)";
-        let names = ["one", "two"].map(|name| python_bot(&bots, name, reply));
+        let names = ["one", "two"].map(|name| bots.python(name, reply));
         Self { bots, names }
     }
 
@@ -106,16 +106,6 @@ impl Lab {
         assert_eq!(played["scores"], json!([[2], [1]]));
         assert_eq!(played["forfeits"], json!([null, null]));
     }
-}
-
-/// A bot of one line of Python after the imports.
-fn python_bot(bots: &Bots, name: &str, code: &str) -> String {
-    let directory = bots.path().join(name);
-    fs::create_dir(&directory).unwrap();
-    let manifest = format!("name = \"{name}\"\nrun = [\"python3\", \"bot.py\"]\n");
-    fs::write(directory.join("bot.toml"), manifest).unwrap();
-    fs::write(directory.join("bot.py"), format!("import os, sys, time\n{code}\n")).unwrap();
-    directory.to_str().unwrap().to_owned()
 }
 
 /// The command lines of all processes that contain `mark`.
@@ -280,7 +270,7 @@ fn a_bot_that_fails_while_the_rules_run_forfeits() {
         ("flood", "input(); print('x' * 100000, flush=True)", "flood"),
         ("talks", "input(); print('x\\nx', flush=True); input()", "illegal"),
     ] {
-        let bad = python_bot(&lab.bots, name, code);
+        let bad = lab.bots.python(name, code);
         let output = run(&["play", &package, &bad, honest, "--json", "--no-rotate"]);
         let stdout = String::from_utf8_lossy(&output.stdout);
         let stderr = String::from_utf8_lossy(&output.stderr);

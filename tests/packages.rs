@@ -36,16 +36,6 @@ fn changed(bots: &Bots, from: &str, to: &str) -> PathBuf {
     copy
 }
 
-/// A bot of three lines of Python after `import sys`.
-fn python_bot(bots: &Bots, name: &str, code: &str) -> String {
-    let directory = bots.path().join(name);
-    fs::create_dir(&directory).unwrap();
-    let manifest = format!("name = \"{name}\"\nrun = [\"python3\", \"bot.py\"]\n");
-    fs::write(directory.join("bot.toml"), manifest).unwrap();
-    fs::write(directory.join("bot.py"), format!("import sys, time\n{code}\n")).unwrap();
-    directory.to_str().unwrap().to_owned()
-}
-
 #[test]
 fn a_package_is_played_and_verified_like_a_built_in_game() {
     let bots = Bots::new();
@@ -160,7 +150,7 @@ fn a_bot_that_fails_in_a_package_forfeits() {
             "flood",
         ),
     ] {
-        let bad = python_bot(&bots, name, code);
+        let bad = bots.python(name, code);
         let records = bots.path().join(format!("{name}-records"));
         let records = records.to_str().unwrap();
         // The bot that is late is asked first, so its opponent needs no time.

@@ -83,6 +83,16 @@ impl Bots {
         directory.to_str().unwrap().to_owned()
     }
 
+    /// A bot with this Python code after its imports.
+    pub(crate) fn python(&self, name: &str, code: &str) -> String {
+        let directory = self.path().join(name);
+        fs::create_dir(&directory).unwrap();
+        let manifest = format!("name = \"{name}\"\nrun = [\"python3\", \"bot.py\"]\n");
+        fs::write(directory.join("bot.toml"), manifest).unwrap();
+        fs::write(directory.join("bot.py"), format!("import os, sys, time\n{code}\n")).unwrap();
+        directory.to_str().unwrap().to_owned()
+    }
+
     /// A path in this directory.
     pub(crate) fn file(&self, name: &str, contents: &str) -> String {
         let path = self.path().join(name);
