@@ -21,19 +21,35 @@ pub(crate) fn find(
     host: &Arc<Host>,
     stop: &Arc<StopSignal>,
 ) -> Result<Game, Failure> {
+    match locate(games, text)? {
+        Located::BuiltIn(game) => Ok(game),
+        Located::Package(package) => run(games, Path::new(text), &package, host, stop),
+    }
+}
+
+/// A game of a command before its rules can run.
+#[derive(Debug)]
+pub(crate) enum Located {
+    /// One of the games that the program knows.
+    BuiltIn(Game),
+    /// A package.
+    Package(Box<Package>),
+}
+
+/// Finds the game `text`: one of these games, or the package at this path.
+///
+/// # Errors
+/// If there is neither, or the package is not valid.
+pub(crate) fn locate(games: &Games, text: &str) -> Result<Located, Failure> {
     let unknown = match games.find(text) {
-        Ok(game) => return Ok(game),
+        Ok(game) => return Ok(Located::BuiltIn(game)),
         Err(unknown) => unknown,
     };
     let path = Path::new(text);
     if !path.exists() {
         return Err(Failure::usage(format!("{unknown}; or name the folder of a game package")));
     }
-    if !Package::is_at(path) {
-        let cause = format!("{text}: not a game package: it has no game.toml");
-        return Err(Failure::usage(format!("{cause}; {}", games.list())));
-    }
-    load(games, path, host, stop)
+    load(path).map(Box::new).map(Located::Package)
 }
 
 /// These games and the package at `path`.
@@ -46,17 +62,33 @@ pub(crate) fn with_package(
     host: &Arc<Host>,
     stop: &Arc<StopSignal>,
 ) -> Result<Games, Failure> {
-    Ok(games.with_game(&load(games, path, host, stop)?))
+    Ok(games.with_game(&run(games, path, &load(path)?, host, stop)?))
 }
 
 /// Loads the package at a path.
-fn load(
+///
+/// # Errors
+/// If there is none, or it is not valid.
+pub(crate) fn load(path: &Path) -> Result<Package, Failure> {
+    if !Package::is_at(path) {
+        let cause = if path.exists() {
+            "not a game package: it has no game.toml"
+        } else {
+            "there is no such file or folder"
+        };
+        return Err(Failure::usage(format!("{}: {cause}", path.display())));
+    }
+    Package::load(path).map_err(Failure::usage)
+}
+
+/// The game of the package at `path`, whose rules run on `host` until `stop`.
+fn run(
     games: &Games,
     path: &Path,
+    package: &Package,
     host: &Arc<Host>,
     stop: &Arc<StopSignal>,
 ) -> Result<Game, Failure> {
-    let package = Package::load(path).map_err(Failure::usage)?;
     let name = &package.descriptor.name;
     if games.find(name).is_ok() {
         let path = path.display();

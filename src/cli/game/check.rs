@@ -35,6 +35,7 @@ use self::report::Report;
 use crate::cli::play::stop_on_signals;
 use crate::failure::Failure;
 use crate::output::{eprint_line, print};
+use crate::play::game::load;
 use crate::play::progress;
 use crate::random_seed::draw_seed;
 
@@ -123,7 +124,7 @@ const ELSEWHERE: [&str; 4] = [
 impl Check {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         if !Package::is_at(&self.package) {
-            super::subject::load(&self.package)?;
+            load(&self.package)?;
         }
         let host = Arc::new(Host::prepare(self.sandbox)?);
         let stop = stop_on_signals()?;

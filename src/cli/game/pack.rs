@@ -8,9 +8,9 @@ use arbiter_worker::package::Package;
 use clap::Args;
 use serde_json::json;
 
-use super::subject::load;
 use crate::failure::Failure;
 use crate::output::print;
+use crate::play::game::load;
 
 /// Pack a game package into one file, which can be used wherever its folder can.
 ///

@@ -1,6 +1,5 @@
 //! The game that a command is about: a built-in one, or a package that is read and never run.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arbiter_games::{Game, GameInfo, Games, Seed};
@@ -8,6 +7,7 @@ use arbiter_packages::{RulesHost, RulesSession};
 use arbiter_worker::package::Package;
 
 use crate::failure::Failure;
+use crate::play::game::{Located, locate};
 
 /// A game, with its package if it is not built in.
 #[derive(Debug)]
@@ -19,31 +19,14 @@ pub(super) struct Subject {
 impl Subject {
     /// Finds a game by its name or the path of its package.
     pub(super) fn find(games: &Games, text: &str) -> Result<Self, Failure> {
-        let unknown = match games.find(text) {
-            Ok(game) => return Ok(Self { game, package: None }),
-            Err(unknown) => unknown,
-        };
-        let path = Path::new(text);
-        if !path.exists() {
-            return Err(Failure::usage(format!("{unknown}; or name the folder of a game package")));
+        match locate(games, text)? {
+            Located::BuiltIn(game) => Ok(Self { game, package: None }),
+            Located::Package(package) => {
+                let info: GameInfo = package.descriptor.game(&package.digest, Arc::new(NoRules));
+                Ok(Self { game: Game::new(info), package: Some(*package) })
+            }
         }
-        let package = load(path)?;
-        let info: GameInfo = package.descriptor.game(&package.digest, Arc::new(NoRules));
-        Ok(Self { game: Game::new(info), package: Some(package) })
     }
-}
-
-/// Loads the package at a path.
-pub(super) fn load(path: &Path) -> Result<Package, Failure> {
-    if !Package::is_at(path) {
-        let cause = if path.exists() {
-            "not a game package: it has no game.toml"
-        } else {
-            "there is no such file or folder"
-        };
-        return Err(Failure::usage(format!("{}: {cause}", path.display())));
-    }
-    Package::load(path).map_err(Failure::usage)
 }
 
 /// Rules of a package that is only shown.
