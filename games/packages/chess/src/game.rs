@@ -3,7 +3,7 @@
 use cozy_chess::util::{display_san_move, display_uci_move};
 use cozy_chess::{BitBoard, Board, Color, Move, Piece, Square};
 
-/// A draw follows after so many plies without a capture or a move of a pawn.
+/// The number of plies without a capture or a pawn move after which the game is a draw.
 const MAX_QUIET_PLIES: u8 = 100;
 
 /// A game that begins with the usual position.
@@ -12,7 +12,7 @@ pub struct Game {
     /// The positions before each move.
     earlier: Vec<Board>,
     moves: Vec<Played>,
-    /// The game is a draw after so many plies.
+    /// The number of plies after which the game is a draw.
     max_plies: usize,
 }
 

@@ -10,7 +10,7 @@ const MAX_QUOTED: usize = 40;
 /// What a seat says in its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// At least so many dice of a face are on the table.
+    /// The table has at least this number of dice with a face.
     Bid(Bid),
     /// The last bid is wrong.
     Liar,

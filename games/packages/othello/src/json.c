@@ -60,8 +60,8 @@ static int take_code(Json *json)
     return code;
 }
 
-/* Takes a byte of a string, or an escape. Returns it if it is printable ASCII, 0 if it goes on a
- * character of UTF-8, and otherwise `?`. */
+/* Takes the next byte or escape of a string. Returns the character if it is printable ASCII, 0 for
+ * the second and later bytes of a character of UTF-8, and `?` for everything else. */
 static char take_character(Json *json)
 {
     int code = (unsigned char)take(json);

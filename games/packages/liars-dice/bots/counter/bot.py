@@ -33,7 +33,7 @@ class Table:
         self.bidders = {face: set() for face in range(1, 7)}
 
     def likelihoods(self, face):
-        """For each count from 0, the probability that so many dice or more count for a face."""
+        """For each count from 0, the probability that this number of dice or more show a face."""
         chance = 2 / 6 if self.wild and face > 1 else 1 / 6
         of_bidders = sum(self.counts[seat - 1] for seat in self.bidders[face])
         of_others = self.total - len(self.dice) - of_bidders
