@@ -444,8 +444,7 @@ CREATE TABLE matches (
     )
 ) PARTITION BY RANGE (tournament);
 -- A new edition finds the matches that are stored already by their seed keys and seats, with an index
--- of each partition. That of a tournament is created after the matches of its first edition, because
--- an index of millions of random keys is built much faster than it grows.
+-- of each partition.
 -- `state_from` changes when an unplayed match turns out to be one that is stored already.
 CREATE TRIGGER matches_are_immutable
     BEFORE UPDATE OF number, seed_key, tournament, board, seats, carried, params ON matches
@@ -595,7 +594,8 @@ CREATE TRIGGER tournaments_get_ids BEFORE INSERT ON tournaments
     FOR EACH ROW EXECUTE FUNCTION assign_tournament_id();
 
 -- Creates the partitions of a tournament. A table that already exists when it is attached blocks no
--- reader or writer.
+-- reader or writer. The program creates the partition of `matches` with the first edition: an index
+-- of millions of rows is built much faster than it grows.
 CREATE FUNCTION create_partitions() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     whole text;
@@ -603,9 +603,7 @@ BEGIN
     IF NEW.id >= 1000000000 THEN
         RETURN NULL;
     END IF;
-    FOREACH whole IN ARRAY
-        ARRAY['matches', 'absences', 'results', 'evidence', 'records', 'bot_state']
-    LOOP
+    FOREACH whole IN ARRAY ARRAY['absences', 'results', 'evidence', 'records', 'bot_state'] LOOP
         EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', whole || '_' || NEW.id, whole);
         EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)',
             whole, whole || '_' || NEW.id, NEW.id, NEW.id + 1);

@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use arbiter_coordinator::db::editions::{self, Edition};
+use arbiter_coordinator::db::editions::{self, Edition, EditionScope};
 use arbiter_coordinator::db::{absences, matches, played_matches};
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_games::Games;
@@ -122,6 +122,7 @@ async fn replace_all(pool: &PgPool, before: &Edition) -> Edition {
     let id = editions::create(pool, tournament, 1, false, NOW).await.expect("an edition");
     let scope = editions::scope(pool, id).await.expect("the edition exists");
     absences::begin_all(pool, scope, before.scope()).await.expect("all matches leave");
-    editions::set_from(pool, id, MatchNumber(scope.end)).await.expect("it is stored");
+    let empty = EditionScope { from: scope.end, ..scope };
+    assert!(editions::extend(pool, empty, 0, false).await.expect("it is stored"));
     edition_of(pool, tournament).await
 }

@@ -14,7 +14,7 @@ use arbiter_coordinator::coordinator::Coordinator;
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::{editions, versions};
 use arbiter_coordinator::postgres::Postgres;
-use arbiter_coordinator::queue::{LeasePolicy, NewLot, Plan, Queue};
+use arbiter_coordinator::queue::{LeasePolicy, NewLot, Queue};
 use arbiter_games::{Games, RULES_VERSION};
 use arbiter_proto::ids::{LotNumber, MatchNumber};
 use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
@@ -36,6 +36,7 @@ use tonic::transport::Channel;
 use tonic::{Request, Streaming};
 
 use support::measure::{memory, reset_peak_memory};
+use support::planning::{Plan, Planning as _};
 use support::server::config;
 use support::{edition, name, play_at_once, running, tournament_of};
 

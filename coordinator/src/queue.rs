@@ -42,6 +42,7 @@ mod active_leases;
 mod audit_policy;
 mod audit_selection;
 mod dispatch;
+mod extension;
 mod record_upload;
 mod report;
 mod report_batcher;
@@ -54,6 +55,7 @@ pub(crate) use active_leases::WorkerStream;
 pub use audit_policy::{Audit, Share, ShareError};
 pub use audit_selection::{Selection, is_in_share};
 pub use dispatch::{Allocator, Dispatcher, Task, Work};
+pub use extension::{Extension, PlanError, extend};
 pub(crate) use record_upload::UNUSED_AFTER;
 pub use record_upload::{UploadError, UploadedRecords};
 pub use report::{MAX_FILES_LEN, Report};
@@ -61,13 +63,13 @@ pub use report_batcher::{ReportBatcher, ReportError, ReportSender};
 pub use verify_standings::StandingDifference;
 
 pub use crate::db::lots::{
-    FailedLease, Failure, LeasedLot, NewLot, Order, ReportStatus, RetryPolicy,
+    FailedLease, Failure, InitialLot, LeasedLot, NewLot, Order, ReportStatus, RetryPolicy,
 };
 
 use crate::db::leases::Kind;
 use crate::db::lots::CountedLot;
 use crate::db::results::SeatedResult;
-use crate::db::{self, absences, editions, leases, lots, matches, results, standings, tournaments};
+use crate::db::{self, absences, editions, leases, lots, results, standings, tournaments};
 use crate::metrics::{LeaseOperation, Metrics};
 
 /// Maximum number of tries after transient database errors.
@@ -94,30 +96,6 @@ impl LeasePolicy {
             max_delay: Duration::MINUTE,
         },
     };
-}
-
-/// A part of an edition's plan: matches to add, each in one lot.
-#[derive(Debug)]
-pub struct Plan<M, L, O> {
-    /// The matches.
-    pub matches: M,
-    /// The lots that hold them.
-    pub lots: L,
-    /// The dependencies between lots.
-    pub order: O,
-    /// Whether more matches may follow.
-    pub open_ended: bool,
-}
-
-/// Why matches cannot be added to an edition, or it cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// The plan is invalid.
-    #[error("the plan of edition {0} is invalid: {1}")]
-    Invalid(EditionId, String),
-    /// The database failed.
-    #[error("cannot store the plan of edition {0}: {1}")]
-    Database(EditionId, #[source] Error),
 }
 
 /// A part of the maintenance work: a tournament, all trials, or all shadow matches.
@@ -215,50 +193,6 @@ impl Queue {
     /// The metrics of this coordinator.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
-    }
-
-    /// Adds matches to an edition, all or none of them.
-    ///
-    /// # Errors
-    /// If the edition accepts no more matches, or the matches are invalid.
-    pub async fn plan<M, L, O>(
-        &self,
-        edition: EditionId,
-        plan: Plan<M, L, O>,
-    ) -> Result<u64, PlanError>
-    where
-        M: Iterator<Item = matches::Match>,
-        L: Iterator<Item = NewLot>,
-        O: Iterator<Item = Order>,
-    {
-        let failed = |cause| PlanError::Database(edition, cause);
-        let mut transaction = self.pool.begin().await.map_err(failed)?;
-        let db = &mut *transaction;
-        db::lift_time_limits(&mut *db).await.map_err(failed)?;
-        let scope = editions::scope(&mut *db, edition).await.map_err(failed)?;
-        let tournament = scope.tournament;
-        let matches = matches::copy_in(db, tournament, plan.matches).await.map_err(failed)?;
-        lots::copy_in(db, tournament, plan.lots).await.map_err(failed)?;
-        lots::copy_order_in(db, tournament, plan.order).await.map_err(failed)?;
-        let added = matches.cast_signed();
-        let end = MatchNumber(scope.end + added);
-        grow_plan(db, edition, added, end, plan.open_ended).await?;
-        transaction.commit().await.map_err(failed)?;
-        Ok(matches)
-    }
-
-    /// Starts a planned edition. Returns whether it was being planned.
-    ///
-    /// # Errors
-    /// If its plan is invalid, or another edition of its tournament runs.
-    pub async fn start(&self, edition: EditionId) -> Result<bool, PlanError> {
-        let failed = |cause| PlanError::Database(edition, cause);
-        let mut transaction = self.pool.begin().await.map_err(failed)?;
-        check_lots(&mut transaction, edition).await?;
-        check_seats(&mut transaction, edition).await?;
-        let started = editions::start(&mut *transaction, edition).await.map_err(failed)?;
-        transaction.commit().await.map_err(failed)?;
-        Ok(started)
     }
 
     /// Leases up to `max` lots of a tournament, those with the longest expected time first.
@@ -460,46 +394,6 @@ impl Queue {
     pub async fn complete(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool> {
         editions::complete(&self.pool, edition, now).await
     }
-}
-
-/// Adds to the number of matches of an edition, whose last match is now before `end`, in the
-/// caller's transaction.
-pub(crate) async fn grow_plan(
-    db: &mut PgConnection,
-    edition: EditionId,
-    matches: i64,
-    end: MatchNumber,
-    open_ended: bool,
-) -> Result<(), PlanError> {
-    let growing = editions::grow(db, edition, matches, end, open_ended);
-    if growing.await.map_err(|cause| PlanError::Database(edition, cause))? {
-        return Ok(());
-    }
-    Err(PlanError::Invalid(edition, "the edition accepts no more matches".to_owned()))
-}
-
-/// Checks the lots that an edition added, in the caller's transaction.
-pub(crate) async fn check_lots(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
-    let failed = |cause| PlanError::Database(edition, cause);
-    db::lift_time_limits(&mut *db).await.map_err(failed)?;
-    let row = editions::get(&mut *db, edition).await.map_err(failed)?;
-    let row = row.ok_or_else(|| failed(Error::RowNotFound))?;
-    let [first, end] = [row.first_match, row.end_match].map(MatchNumber);
-    let lot_error = lots::find_plan_error(db, row.tournament, first, end).await.map_err(failed)?;
-    lot_error.map_or(Ok(()), |reason| Err(PlanError::Invalid(edition, reason)))
-}
-
-/// Checks the seats of the matches that an edition added.
-async fn check_seats(db: &mut PgConnection, edition: EditionId) -> Result<(), PlanError> {
-    let failed = |cause| PlanError::Database(edition, cause);
-    let row = editions::get(&mut *db, edition).await.map_err(failed)?;
-    let row = row.ok_or_else(|| failed(Error::RowNotFound))?;
-    let first = MatchNumber(row.first_match);
-    let unknown = matches::find_unknown_entrant(db, row.scope(), first).await.map_err(failed)?;
-    unknown.map_or(Ok(()), |number| {
-        let reason = format!("match {number} seats a bot that is not an entrant");
-        Err(PlanError::Invalid(edition, reason))
-    })
 }
 
 /// Counts at most [`lots::MAX_COUNTED`] lots, in the caller's transaction. Matches that no edition

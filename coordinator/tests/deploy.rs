@@ -10,6 +10,7 @@ use std::path::Path;
 
 use arbiter_coordinator::queue::ReportStatus;
 use sqlx::{AssertSqlSafe, PgConnection};
+use support::planning::Planning as _;
 use support::test_clock::AtTime as _;
 use support::{Database, START, plan, report};
 use time::Duration;

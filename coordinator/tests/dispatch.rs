@@ -15,6 +15,7 @@ use arbiter_games::{Games, gomoku};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{LotNumber, MatchName, MatchNumber, TournamentId};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use support::planning::Planning as _;
 use support::test_clock::AtTime as _;
 use support::{Database, START, duels, final_plan, lots as some_lots, plan, report, report_all};
 use time::Duration;

@@ -20,6 +20,7 @@ use arbiter_coordinator::queue::{Failure, LeasePolicy, Queue, Report, ReportStat
 use arbiter_games::{Dice, Games, Seed};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId, WorkerId};
+use support::planning::Planning as _;
 use support::test_clock::AtTime as _;
 use support::{Database, START, final_plan, lots as some_lots, plan, report, result};
 use time::{Duration, OffsetDateTime};

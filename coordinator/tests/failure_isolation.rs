@@ -33,6 +33,7 @@ use grpc_client::{Server, TIMEOUT, Worker, report as wire_report};
 use outage::Outage;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnectOptions;
+use support::planning::Planning as _;
 use support::test_clock::{AtTime as _, set_offset};
 use support::{Database, START, config, duels, final_plan, lots, report, wait_until};
 use time::{Duration, OffsetDateTime};

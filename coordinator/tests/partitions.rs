@@ -18,6 +18,7 @@ use arbiter_games::gomoku;
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::{AssertSqlSafe, PgPool};
+use support::planning::Planning as _;
 use support::test_clock::AtTime as _;
 use support::{AnyPlan, Database, START, duels, final_plan, lots, report};
 
@@ -81,6 +82,31 @@ async fn complete_tournament(
     let id = database.tournament(name, gomoku::game()).await;
     database.versions(id, 5).await;
     (id, play_edition(database, id, files).await)
+}
+
+/// The constraints and indexes of a table.
+const RULES: &str = "
+    SELECT pg_get_constraintdef(oid) AS rule FROM pg_constraint WHERE conrelid = to_regclass($1)
+    UNION ALL
+    SELECT substring(indexdef FROM 'USING .*') FROM pg_indexes WHERE tablename = $1
+    ORDER BY rule";
+
+/// The partition of a tournament is created with the rows of its first edition.
+#[tokio::test]
+async fn the_first_matches_obey_the_rules_of_all_matches() {
+    let database = Database::new().await;
+    let (id, edition) = complete_tournament(&database, "first", b"files").await;
+    let rules_of = async |table: String| -> Vec<String> {
+        sqlx::query_scalar(RULES).bind(table).fetch_all(&database.pool).await.unwrap()
+    };
+    let mut expected = rules_of("matches".to_owned()).await;
+    assert!(expected.len() > 5, "{expected:?}");
+    expected.push("USING btree (hash_array_extended(seats, seed_key))".to_owned());
+    expected.sort();
+    let mut rules = rules_of(format!("matches_{id}")).await;
+    rules.sort();
+    assert_eq!(rules, expected);
+    assert_eq!(result_count(&database.pool, edition).await, 10);
 }
 
 /// Closes and deletes a tournament.

@@ -11,7 +11,7 @@ use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::results::{self, MatchResult};
 use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
-use arbiter_coordinator::queue::{LeasePolicy, NewLot, Order, Plan, Queue};
+use arbiter_coordinator::queue::{LeasePolicy, NewLot, Order, Queue};
 use arbiter_coordinator::tournament::file::{Audit, Share, TournamentFile};
 use arbiter_coordinator::tournament::lifecycle;
 use arbiter_games::{Games, gomoku};
@@ -24,10 +24,13 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 pub(crate) mod measure;
+#[path = "../../tests/support/planning.rs"]
+pub(crate) mod planning;
 pub(crate) mod play;
 pub(crate) mod server;
 
 use measure::speed;
+use planning::{Plan, Planning as _};
 
 /// The time of all events.
 pub(crate) const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;

@@ -153,25 +153,27 @@ fn to_i32(length: usize) -> i32 {
 
 /// A value that is stored as a row of a table of plans.
 pub(super) trait Row {
-    /// The `COPY` statement of the table.
-    const COPY: &'static str;
+    /// The names of the columns, separated by commas.
+    const COLUMNS: &'static str;
 
-    /// Writes the row for a tournament, in the order of the statement's columns.
+    /// Writes the row for a tournament, in the order of the columns.
     fn write(&self, tournament: TournamentId, rows: &mut Rows);
 }
 
-/// Copies values into their table with one or more statements, in a transaction without time limits
+/// Copies values into this table with one or more statements, in a transaction without time limits
 /// ([`super::lift_time_limits`]). The rows need not be in memory together. Returns the number of
 /// rows.
 pub(super) async fn stream<R: Row>(
     connection: &mut PgConnection,
+    table: &str,
     tournament: TournamentId,
     values: impl Iterator<Item = R>,
 ) -> Result<u64> {
+    let statement = format!("COPY {table} ({}) FROM STDIN (FORMAT binary)", R::COLUMNS);
     let mut values = values.peekable();
     let mut copied = 0;
     while values.peek().is_some() {
-        copied += stream_piece(&mut *connection, tournament, &mut values).await?;
+        copied += stream_piece(&mut *connection, &statement, tournament, &mut values).await?;
     }
     Ok(copied)
 }
@@ -179,10 +181,11 @@ pub(super) async fn stream<R: Row>(
 /// Copies the next values with one statement of about [`MAX_COPY_LEN`] bytes.
 async fn stream_piece<R: Row>(
     connection: &mut PgConnection,
+    statement: &str,
     tournament: TournamentId,
     values: &mut impl Iterator<Item = R>,
 ) -> Result<u64> {
-    let mut copy = connection.copy_in_raw(R::COPY).await?;
+    let mut copy = connection.copy_in_raw(statement).await?;
     let mut rows = Rows::new();
     let mut sent = 0;
     for value in values {

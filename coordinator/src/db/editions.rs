@@ -4,7 +4,7 @@
 //! absent from it ([`EditionScope`]).
 
 use arbiter_games::{Game, Games, RULES_VERSION, string_enum};
-use arbiter_proto::ids::{BotId, EditionId, MatchId, MatchNumber, TournamentId, VersionId};
+use arbiter_proto::ids::{BotId, EditionId, MatchId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
@@ -362,30 +362,21 @@ pub async fn official_at(
     query.fetch_optional(db).await
 }
 
-/// Adds to the number of planned matches of an edition, moves its end, and stores whether more may
+/// Adds to the number of matches of an edition, which now has this scope, and stores whether more may
 /// follow. Returns whether the edition accepts more matches.
-pub async fn grow(
+pub async fn extend(
     db: impl PgExecutor<'_>,
-    edition: EditionId,
+    edition: EditionScope,
     matches: i64,
-    end: MatchNumber,
     open_ended: bool,
 ) -> Result<bool> {
     let statement = "
-        UPDATE editions SET matches = matches + $2, end_match = $3, open_ended = $4
+        UPDATE editions
+        SET matches = matches + $2, from_match = $3, end_match = $4, open_ended = $5
         WHERE id = $1 AND state IN ('planning', 'running') AND (open_ended OR state = 'planning')";
-    let query = sqlx::query(statement).bind(edition).bind(matches).bind(end).bind(open_ended);
+    let query = sqlx::query(statement).bind(edition.id).bind(matches);
+    let query = query.bind(edition.from).bind(edition.end).bind(open_ended);
     Ok(query.execute(db).await?.rows_affected() == 1)
-}
-
-/// Stores that an edition has no match before this one.
-pub async fn set_from(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-    from: MatchNumber,
-) -> Result<()> {
-    let statement = "UPDATE editions SET from_match = $2 WHERE id = $1 AND from_match <> $2";
-    sqlx::query(statement).bind(edition).bind(from).execute(db).await.map(drop)
 }
 
 /// The number of matches of an edition, if all of them are counted and more will be planned.

@@ -105,9 +105,8 @@ impl From<NewLot> for InitialLot {
 }
 
 impl Row for InitialLot {
-    const COPY: &'static str = "
-        COPY lots (number, tournament, count, expected_ms, score_len, blockers, has_dependents, state)
-        FROM STDIN (FORMAT binary)";
+    const COLUMNS: &'static str =
+        "number, tournament, count, expected_ms, score_len, blockers, has_dependents, state";
 
     fn write(&self, tournament: TournamentId, rows: &mut Rows) {
         let Self { lot, state } = self;
@@ -124,9 +123,9 @@ impl Row for InitialLot {
 pub async fn copy_in(
     connection: &mut PgConnection,
     tournament: TournamentId,
-    lots: impl Iterator<Item = impl Into<InitialLot>>,
+    lots: impl Iterator<Item = InitialLot>,
 ) -> Result<u64> {
-    stream(connection, tournament, lots.map(Into::into)).await
+    stream(connection, "lots", tournament, lots).await
 }
 
 /// One lot waits for another.
@@ -139,8 +138,7 @@ pub struct Order {
 }
 
 impl Row for Order {
-    const COPY: &'static str =
-        "COPY lot_order (tournament, before, after) FROM STDIN (FORMAT binary)";
+    const COLUMNS: &'static str = "tournament, before, after";
 
     fn write(&self, tournament: TournamentId, rows: &mut Rows) {
         rows.row(3).int4(tournament.0).int8(self.before.0).int8(self.after.0);
@@ -156,7 +154,7 @@ pub async fn copy_order_in(
     tournament: TournamentId,
     order: impl Iterator<Item = Order>,
 ) -> Result<u64> {
-    stream(connection, tournament, order).await
+    stream(connection, "lot_order", tournament, order).await
 }
 
 /// A leased lot.
@@ -307,13 +305,11 @@ pub struct CountedLot {
     pub reported_at: Option<OffsetDateTime>,
 }
 
-/// The first error in the lots of the matches from `first` on, if any: a match that is in no lot or
-/// in two lots, or a lot whose dependencies differ from the order.
-pub async fn find_plan_error(
+/// The first lot from `first` on whose dependencies differ from the order, if any.
+pub async fn find_order_error(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     first: MatchNumber,
-    end: MatchNumber,
 ) -> Result<Option<String>> {
     // Sessions have nested loops only: a join of lots and their numbers of dependencies would take
     // quadratic time.
@@ -324,16 +320,6 @@ pub async fn find_plan_error(
             WHERE o.tournament = $1 AND o.after >= $2
         )
         SELECT coalesce(
-            (SELECT CASE WHEN number > due THEN 'match ' || due || ' is in no lot'
-                         ELSE 'match ' || number || ' is in two lots' END
-             FROM (SELECT number, $2 + coalesce(sum(count) OVER (
-                       ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-                   ), 0) AS due
-                   FROM lots WHERE tournament = $1 AND number >= $2) AS cut
-             WHERE number <> due ORDER BY number LIMIT 1),
-            (SELECT 'the lots hold ' || coalesce(sum(count), 0) || ' matches of ' || ($3 - $2)
-             FROM lots WHERE tournament = $1 AND number >= $2
-             HAVING coalesce(sum(count), 0) <> $3 - $2),
             (SELECT 'lot ' || number || ' waits for ' || sum(blockers)
                  || ' lots, and the order names ' || sum(befores)
              FROM (SELECT number, blockers, 0 AS befores FROM lots
@@ -344,5 +330,5 @@ pub async fn find_plan_error(
              GROUP BY number HAVING sum(blockers) <> sum(befores) ORDER BY number LIMIT 1),
             (SELECT 'lot ' || before || ' is not marked as one that others wait for'
              FROM dependencies WHERE has_dependents IS NOT TRUE LIMIT 1))";
-    sqlx::query_scalar(statement).bind(tournament).bind(first).bind(end).fetch_one(db).await
+    sqlx::query_scalar(statement).bind(tournament).bind(first).fetch_one(db).await
 }

@@ -11,6 +11,7 @@ use tokio_stream::StreamExt as _;
 use super::binary_copy::{Row, Rows, stream};
 use super::editions::{EditionScope, members};
 use super::lots::LeasedLot;
+use super::partitions;
 
 /// A match as planned.
 #[derive(Clone, Debug, PartialEq, FromRow)]
@@ -101,9 +102,8 @@ impl From<Vec<i32>> for Seats {
 }
 
 impl Row for Match {
-    const COPY: &'static str = "
-        COPY matches (number, seed_key, tournament, board, seats, carried, state_from, params)
-        FROM STDIN (FORMAT binary)";
+    const COLUMNS: &'static str =
+        "number, seed_key, tournament, board, seats, carried, state_from, params";
 
     fn write(&self, tournament: TournamentId, rows: &mut Rows) {
         rows.row(8).int8(self.number.0).int8(self.seed_key).int4(tournament.0);
@@ -128,7 +128,8 @@ impl Row for Match {
     }
 }
 
-/// Adds matches to a tournament, and returns how many.
+/// Adds matches to a tournament, and returns how many. The first ones can be read after
+/// [`partitions::attach_matches`].
 ///
 /// # Errors
 /// If one exists already or is invalid.
@@ -137,7 +138,13 @@ pub async fn copy_in(
     tournament: TournamentId,
     matches: impl Iterator<Item = Match>,
 ) -> Result<u64> {
-    stream(connection, tournament, matches).await
+    let is_first = partitions::create_matches(&mut *connection, tournament).await?;
+    let table = if is_first { partitions::matches_of(tournament) } else { "matches".to_owned() };
+    let copied = stream(&mut *connection, &table, tournament, matches).await?;
+    if is_first {
+        partitions::index_matches(connection, tournament).await?;
+    }
+    Ok(copied)
 }
 
 /// The matches `first … first + count - 1` of a tournament, in order.
@@ -178,7 +185,7 @@ pub async fn planned(
 }
 
 /// Matches `m` with the seed key and the seats of planned ones `u`, by the index of both
-/// ([`super::partitions::index_matches`]). `$1` is the tournament, and the arguments are the
+/// ([`partitions::index_matches`]). `$1` is the tournament, and the arguments are the
 /// parameters with the arrays of [`keys_of`]. Other boards, carried points and parameters have to be
 /// left out by the caller.
 macro_rules! with_keys {
@@ -340,22 +347,4 @@ pub async fn of_lots(
     let (numbers, counts): (Vec<_>, Vec<_>) =
         lots.iter().map(|lot| (lot.lease.lot.number, lot.count)).unzip();
     sqlx::query_as(statement).bind(tournament).bind(numbers).bind(counts).fetch_all(db).await
-}
-
-/// The first match that an edition added with a seat whose bot is not an entrant.
-pub async fn find_unknown_entrant(
-    db: impl PgExecutor<'_>,
-    edition: EditionScope,
-    first: MatchNumber,
-) -> Result<Option<MatchNumber>> {
-    let statement = "
-        SELECT min(m.number) FROM matches m
-        WHERE m.tournament = $1 AND m.number >= $2 AND m.seats && ARRAY(
-            SELECT seat FROM (
-                SELECT DISTINCT unnest(seats) AS seat FROM matches
-                WHERE tournament = $1 AND number >= $2
-            ) AS used
-            WHERE NOT EXISTS (SELECT FROM entrants WHERE edition = $3 AND entrant = used.seat))";
-    let query = sqlx::query_scalar(statement).bind(edition.tournament).bind(first);
-    query.bind(edition.id).fetch_one(db).await
 }

@@ -14,7 +14,8 @@ pub async fn exist(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<
 }
 
 /// Updates the planner's statistics of the queue's tables for this tournament. Call it after a plan
-/// is loaded. Otherwise Postgres would plan statements by the old sizes of the tables.
+/// is loaded. Otherwise Postgres would plan statements by the old sizes of the tables. A small sample
+/// is enough for these; autovacuum takes a larger one later.
 pub async fn analyze(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
     // `ANALYZE matches` would read every partition. It would also block the creation of partitions
     // until the end of the transaction.
@@ -22,7 +23,9 @@ pub async fn analyze(connection: &mut PgConnection, tournament: TournamentId) ->
     let matches: Option<String> =
         sqlx::query_scalar(statement).bind(tournament).fetch_optional(&mut *connection).await?;
     let matches = matches.map(|name| format!(", {name}")).unwrap_or_default();
-    run(connection, format!("ANALYZE lots{matches}, lot_order")).await
+    let analyze = format!("ANALYZE lots{matches}, lot_order");
+    // Statements without parameters that are sent together are one transaction.
+    run(connection, format!("SET LOCAL default_statistics_target = 10; {analyze}")).await
 }
 
 /// Drops the partitions of a tournament, or continues a removal that was interrupted. Only one
@@ -63,16 +66,63 @@ pub async fn truncate_records(
     run(connection, format!("TRUNCATE records_{tournament}")).await
 }
 
-/// Creates the index by seed key and seats of a tournament's matches, after those of its first
-/// edition. Tournaments in the shared partition use that of the partition. A bot with many versions
-/// has many matches with the same seed key.
-pub async fn index_matches(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
-    if !exist(&mut *connection, tournament).await? {
+/// The partition with the matches of a tournament.
+pub(super) fn matches_of(tournament: TournamentId) -> String {
+    format!("matches_{tournament}")
+}
+
+/// Creates the table for the matches of a tournament, if it has partitions and none for matches yet.
+/// Returns whether this call did so. [`index_matches`] and [`attach_matches`] complete the table.
+pub(super) async fn create_matches(
+    connection: &mut PgConnection,
+    tournament: TournamentId,
+) -> Result<bool> {
+    let table = matches_of(tournament);
+    let statement = "
+        SELECT to_regclass($2) IS NULL AND EXISTS (SELECT FROM partitions WHERE tournament = $1)";
+    let query = sqlx::query_scalar(statement).bind(tournament).bind(&table);
+    let is_missing: bool = query.fetch_one(&mut *connection).await?;
+    if is_missing {
+        // With the constraint Postgres attaches the table without reading it.
+        let statement = format!(
+            "CREATE TABLE {table} (LIKE matches INCLUDING CONSTRAINTS INCLUDING DEFAULTS, \
+             CONSTRAINT is_of_tournament CHECK (tournament = {tournament}))"
+        );
+        run(connection, statement).await?;
+    }
+    Ok(is_missing)
+}
+
+/// Builds the indexes of the matches of a tournament: by number, and by seed key and seats. A bot
+/// with many versions has many matches with the same seed key.
+pub(super) async fn index_matches(
+    connection: &mut PgConnection,
+    tournament: TournamentId,
+) -> Result<()> {
+    let table = matches_of(tournament);
+    let statement = format!(
+        "ALTER TABLE {table} ADD PRIMARY KEY (tournament, number); \
+         CREATE INDEX {table}_by_seats ON {table} (hash_array_extended(seats, seed_key))"
+    );
+    run(connection, statement).await
+}
+
+/// Attaches the matches of a tournament to those of the others, unless they are attached already.
+/// Only one transaction at a time can do this, so it should be the last statement of the
+/// transaction.
+pub async fn attach_matches(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
+    let table = matches_of(tournament);
+    let statement = "
+        SELECT NOT relispartition FROM pg_class WHERE oid = to_regclass($1)";
+    let is_separate: Option<bool> =
+        sqlx::query_scalar(statement).bind(&table).fetch_optional(&mut *connection).await?;
+    if is_separate != Some(true) {
         return Ok(());
     }
     let statement = format!(
-        "CREATE INDEX IF NOT EXISTS matches_{tournament}_by_seats ON matches_{tournament} \
-         (hash_array_extended(seats, seed_key))"
+        "ALTER TABLE matches ATTACH PARTITION {table} FOR VALUES FROM ({tournament}) TO ({}); \
+         ALTER TABLE {table} DROP CONSTRAINT is_of_tournament",
+        tournament.0 + 1
     );
     run(connection, statement).await
 }

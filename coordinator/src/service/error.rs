@@ -179,7 +179,7 @@ impl From<OpenError> for ServiceError {
         match error {
             OpenError::Database(error)
             | OpenError::State(LifecycleError::Database(error))
-            | OpenError::Plan(PlanError::Database(_, error)) => error.into(),
+            | OpenError::Plan(PlanError::Database(error)) => error.into(),
             other => Self::failed_precondition(other.to_string()),
         }
     }

@@ -259,7 +259,7 @@ fn is_transient(error: &OpenError) -> bool {
     match error {
         OpenError::Database(cause)
         | OpenError::State(LifecycleError::Database(cause))
-        | OpenError::Plan(PlanError::Database(_, cause)) => !db::is_invalid_data(cause),
+        | OpenError::Plan(PlanError::Database(cause)) => !db::is_invalid_data(cause),
         OpenError::Stopped => true,
         _ => false,
     }

@@ -15,6 +15,7 @@ use super::planner::score_len;
 use crate::db::editions::EditionScope;
 use crate::db::lots::{self, InitialLot, LotState, NewLot, Order};
 use crate::db::matches::{self, Match, MatchKey};
+use crate::queue::{Extension, PlanError, extend};
 
 /// Number of matches that are read at a time.
 const PAGE: u32 = 10_000;
@@ -36,7 +37,7 @@ pub(super) struct ChainedMatches {
     /// Matches of the edition before that leave, in order.
     pub(super) gone: Vec<MatchNumber>,
     /// How many matches the edition consists of.
-    pub(super) total: i64,
+    total: i64,
 }
 
 impl ChainedMatches {
@@ -87,20 +88,15 @@ impl ChainedMatches {
         Ok(all)
     }
 
-    /// How many matches are added.
-    pub(super) fn added(&self) -> i64 {
-        i64::try_from(self.added.len()).expect("no plan is that long")
-    }
-
-    /// Stores the added matches, their lots and the order of the lots. With `checks`, earlier
-    /// editions may have had the matches.
+    /// Stores the added matches, their lots and the order of the lots, and extends the edition. With
+    /// `checks`, earlier editions may have had the matches.
     pub(super) async fn store(
         self,
         db: &mut PgConnection,
         file: &TournamentFile,
         edition: EditionScope,
         checks: bool,
-    ) -> Result<()> {
+    ) -> Result<(), PlanError> {
         let tournament = edition.tournament;
         // The lots that are not reported stay so until the commit, which counts them as blockers.
         let awaited: Vec<_> = self.awaited.iter().copied().collect();
@@ -133,9 +129,16 @@ impl ChainedMatches {
                 other => other,
             });
         }
-        matches::copy_in(&mut *db, tournament, self.added.into_iter()).await?;
-        lots::copy_in(&mut *db, tournament, new_lots.into_iter()).await?;
-        lots::copy_order_in(&mut *db, tournament, order.into_iter()).await.map(drop)
+        let added = matches::copy_in(&mut *db, tournament, self.added.into_iter()).await?;
+        let extension = Extension {
+            lots: new_lots.into_iter(),
+            order: order.into_iter(),
+            end: edition.end + added.cast_signed(),
+            from: edition.from,
+            matches: self.total,
+            open_ended: false,
+        };
+        extend(db, edition, extension).await
     }
 }
 

@@ -21,10 +21,10 @@ use sqlx::{PgConnection, Result};
 
 use super::{TournamentFile, lot_size};
 use crate::db::editions::{Edition, EditionScope};
-use crate::db::lots::{self, NewLot};
+use crate::db::lots;
 use crate::db::matches::{self, Match, MatchKey, StoredMatch};
 use crate::db::{absences, editions, results, standings};
-use crate::queue::{PlanError, grow_plan};
+use crate::queue::{Extension, InitialLot, PlanError, extend};
 
 /// Number of matches that are looked up at a time.
 const CHUNK: usize = 20_000;
@@ -43,19 +43,19 @@ pub(super) struct EditionMatches<'a> {
     runs: Vec<(usize, u64)>,
     /// The edition has no match before this one.
     from: i64,
-    /// Change of the number of matches of the edition.
+    /// Number of matches that the edition gets.
     members: i64,
     /// Results that came back.
     returned: Tallies,
 }
 
 impl<'a> EditionMatches<'a> {
-    /// No matches yet.
+    /// The edition gets `members` matches of the edition before, and no others yet.
     pub(super) async fn new(
         db: &mut PgConnection,
         file: &'a TournamentFile,
-        game: &Game,
         edition: EditionScope,
+        members: i64,
     ) -> Result<Self> {
         Ok(Self {
             file,
@@ -65,8 +65,8 @@ impl<'a> EditionMatches<'a> {
             next: edition.end,
             runs: Vec::new(),
             from: edition.from,
-            members: 0,
-            returned: Tallies::new(game),
+            members,
+            returned: Tallies::new(file.game()),
         })
     }
 
@@ -153,26 +153,28 @@ impl<'a> EditionMatches<'a> {
         Ok(())
     }
 
-    /// Stores the lots of the added matches, counts the results that came back, and lets the
-    /// edition grow.
+    /// Counts the results that came back, stores the lots of the added matches, and extends the
+    /// edition.
     pub(super) async fn finish(
         self,
         db: &mut PgConnection,
         open_ended: bool,
     ) -> Result<(), PlanError> {
         let edition = self.edition.id;
-        let failed = |cause| PlanError::Database(edition, cause);
-        let lots = self.lots();
-        lots::copy_in(&mut *db, self.edition.tournament, lots).await.map_err(failed)?;
-        standings::add(&mut *db, edition, self.returned.by_entrant()).await.map_err(failed)?;
-        let counted = self.returned.matches();
-        editions::count(&mut *db, edition, counted, 0).await.map_err(failed)?;
-        let from = MatchNumber(self.from);
-        editions::set_from(&mut *db, edition, from).await.map_err(failed)?;
-        grow_plan(db, edition, self.members, MatchNumber(self.next), open_ended).await
+        standings::add(&mut *db, edition, self.returned.by_entrant()).await?;
+        editions::count(&mut *db, edition, self.returned.matches(), 0).await?;
+        let extension = Extension {
+            lots: self.lots(),
+            order: std::iter::empty(),
+            end: self.next,
+            from: self.from,
+            matches: self.members,
+            open_ended,
+        };
+        extend(db, self.edition, extension).await
     }
 
-    fn lots(&self) -> impl Iterator<Item = NewLot> {
+    fn lots(&self) -> impl Iterator<Item = InitialLot> {
         let total = (self.next - self.first).unsigned_abs();
         let expected_ms = self.file.expected_ms();
         let per_lot = lot_size::per_lot(total, expected_ms);
@@ -181,14 +183,14 @@ impl<'a> EditionMatches<'a> {
             let score_len = super::planner::score_len(self.file, *seats);
             let run = lot_size::lots(first, *count, per_lot, expected_ms, score_len);
             first += i64::try_from(*count).expect("no plan is that long");
-            run
+            run.map(InitialLot::from)
         })
     }
 }
 
 /// Takes matches out of a new edition whose standings are still empty: all results but theirs are
-/// those of the edition `before`. Returns `false`, without a change, if one of the matches is not
-/// stored.
+/// those of the edition `before`. Returns how many matches stay. Returns none, without a change, if
+/// one of the matches is not stored.
 pub(super) async fn continue_from(
     db: &mut PgConnection,
     game: &Game,
@@ -196,19 +198,14 @@ pub(super) async fn continue_from(
     before: &Edition,
     gone: &[Match],
     void: &[MatchNumber],
-) -> Result<bool, PlanError> {
-    let failed = |cause| PlanError::Database(edition.id, cause);
-    let Some(mut numbers) = numbers_of(db, before.scope(), gone).await.map_err(failed)? else {
-        return Ok(false);
-    };
+) -> Result<Option<i64>> {
+    let Some(mut numbers) = numbers_of(db, before.scope(), gone).await? else { return Ok(None) };
     numbers.extend(void);
     numbers.sort_unstable();
     numbers.dedup();
     let removing = i64::try_from(numbers.len()).expect("they are in memory");
-    continue_without(&mut *db, game, edition, before, &numbers, false).await.map_err(failed)?;
-    let end = MatchNumber(edition.end);
-    grow_plan(db, edition.id, before.matches - removing, end, false).await?;
-    Ok(true)
+    continue_without(db, game, edition, before, &numbers, false).await?;
+    Ok(Some(before.matches - removing))
 }
 
 /// The numbers of these matches of an edition. None if one is not stored.

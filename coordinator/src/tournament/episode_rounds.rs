@@ -243,13 +243,12 @@ async fn add_next_round(
         }
         rounds.finish(&results).map_err(inconsistent)?;
     }
-    let game = file.game();
-    let adding = EditionMatches::new(&mut *db, &file, game, edition.scope()).await;
+    let adding = EditionMatches::new(&mut *db, &file, edition.scope(), 0).await;
     let mut adding = adding.map_err(database_error)?;
     let round = with_entrants(rounds.matches(), &entrants);
     adding.add(&mut *db, round.collect::<Vec<_>>().into_iter()).await.map_err(database_error)?;
     adding.finish(db, rounds.is_open_ended()).await.map_err(|error| match error {
-        PlanError::Database(_, cause) => NextRoundError::Database(id, cause),
+        PlanError::Database(cause) => NextRoundError::Database(id, cause),
         PlanError::Invalid(_, reason) => NextRoundError::Inconsistent(id, reason),
     })
 }

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use arbiter_games::{Games, RULES_VERSION, Seed};
-use arbiter_proto::ids::{BotId, EditionId, MatchNumber, TokenId, TournamentId, VersionId};
+use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId, VersionId};
 use arbiter_proto::trace::{self, Span};
 use arbiter_ranking::Entrant;
 use arbiter_schedule::{CertificateError, NameKey, ScheduleError};
@@ -33,7 +33,7 @@ use crate::db::{
     self, absences, audit_log, edition_triggers, invalidated_matches, partitions, trace_contexts,
     versions,
 };
-use crate::queue::{PlanError, Queue, check_lots, grow_plan};
+use crate::queue::{PlanError, Queue};
 
 /// How a running edition affects the opening of a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -197,17 +197,13 @@ pub(super) async fn open_locked(
     }
     let before_this = editions::newest_before(&mut *db, edition).await?;
     let opening = Opening { db, tournament, file: &file, seed, before: before_this };
-    let is_first = opening.before.is_none();
     opening.store_matches(&entry, edition).await?;
-    if is_first {
-        partitions::index_matches(&mut *db, *id).await?;
-    }
-    check_lots(db, edition).await?;
     if let Some(before) = before {
         editions::cancel(&mut *db, before.id, now).await?;
     }
     editions::start(&mut *db, edition).await?;
     tournaments::set_last_error(&mut *db, *id, None).await?;
+    partitions::attach_matches(&mut *db, *id).await?;
     Ok(editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?)
 }
 
@@ -244,18 +240,17 @@ impl Opening<'_> {
         if !former.as_ref().is_some_and(|former| former.has_same_bots) {
             planner.prove().map_err(|cause| OpenError::Broken(name.clone(), cause))?;
         }
+        let matches = || with_entrants(planner.matches(), &field.entrants);
         if planner.is_chained() {
-            let matches = with_entrants(planner.matches(), &field.entrants);
-            return self.store_chained(edition, matches, former.is_some()).await;
+            return self.store_chained(edition, matches(), former.is_some()).await;
         }
         let difference = match &former {
             Some(former) => former.difference(self.file, self.seed, planner, &field),
             None => None,
         };
-        let matches = with_entrants(planner.matches(), &field.entrants);
         match difference {
             Some(difference) => self.store_difference(edition, difference, matches).await,
-            None => self.store_all(edition, matches, false).await,
+            None => self.store_all(edition, matches(), false).await,
         }
     }
 
@@ -296,12 +291,12 @@ impl Opening<'_> {
     }
 
     /// Stores the matches that only this edition has, and takes out those that only the edition
-    /// before has.
-    async fn store_difference(
+    /// before has. Lists all matches of the edition if the plan before is not the stored one.
+    async fn store_difference<M: Iterator<Item = Match>>(
         mut self,
         edition: EditionId,
         difference: PlanDifference,
-        matches: impl Iterator<Item = Match>,
+        matches: impl FnOnce() -> M,
     ) -> Result<(), OpenError> {
         let scope = self.lock(edition).await?;
         let before = self.before.as_ref().ok_or(Error::RowNotFound)?;
@@ -315,14 +310,14 @@ impl Opening<'_> {
             let gone: HashSet<_> = gone.iter().map(Match::key).collect();
             added.extend(again.into_iter().filter(|void| !gone.contains(&void.key())));
         }
-        let continued =
+        let members =
             edition_matches::continue_from(&mut *self.db, game, scope, before, &gone, &void)
                 .await?;
-        if !continued {
+        let Some(members) = members else {
             tracing::warn!(%edition, "the plan before is not the stored one; comparing all matches");
-            return self.store_all(edition, matches, false).await;
-        }
-        let mut adding = EditionMatches::new(&mut *self.db, self.file, game, scope).await?;
+            return self.store_all(edition, matches(), false).await;
+        };
+        let mut adding = EditionMatches::new(&mut *self.db, self.file, scope, members).await?;
         adding.add(&mut *self.db, added.into_iter()).await?;
         Ok(adding.finish(self.db, false).await?)
     }
@@ -340,7 +335,7 @@ impl Opening<'_> {
             absences::begin_all(&mut *db, scope, before.scope()).await?;
             scope.from = scope.end;
         }
-        let mut adding = EditionMatches::new(&mut *db, self.file, self.file.game(), scope).await?;
+        let mut adding = EditionMatches::new(&mut *db, self.file, scope, 0).await?;
         adding.add(&mut *db, matches).await?;
         adding.finish(&mut *db, is_open_ended).await?;
         if self.before.is_some() {
@@ -378,11 +373,8 @@ impl Opening<'_> {
             }
             (None, None) => {}
         }
-        let total = chained.total;
-        let end = MatchNumber(scope.end + chained.added());
         let checks = editions::has_comparable(&mut *db, scope).await?;
-        chained.store(&mut *db, self.file, scope, checks).await?;
-        Ok(grow_plan(db, edition, total, end, false).await?)
+        Ok(chained.store(db, self.file, scope, checks).await?)
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 mod cluster_model;
+pub(crate) mod planning;
 pub(crate) mod test_clock;
 pub(crate) mod tricks_player;
 
@@ -22,7 +23,7 @@ use arbiter_coordinator::db::tournaments::NewTournament;
 use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{
-    LeasePolicy, LeasedLot, NewLot, Order, Plan, Queue, Report, ReportStatus, UploadedRecords,
+    LeasePolicy, LeasedLot, NewLot, Order, Queue, Report, ReportStatus, UploadedRecords,
 };
 use arbiter_games::{Game, Games, Seed, gomoku};
 use arbiter_proto::ids::{
@@ -36,6 +37,8 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
 use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 use tokio::sync::Mutex;
+
+use planning::{Plan, Planning as _};
 
 /// The start time of the tests. They set the clock themselves.
 pub(crate) const START: OffsetDateTime = time::macros::datetime!(2026-01-01 12:00 UTC);

@@ -9,7 +9,6 @@ use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::tournament::{IfRunning, OpenRequest, lifecycle, open_edition};
 use arbiter_games::{Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::TournamentId;
-use sqlx::AssertSqlSafe;
 
 use crate::fixture::{
     cancel_tournament, close_tournament, create_tournament, open_edition, planned_matches,
@@ -217,9 +216,12 @@ async fn an_edition_opens_while_another_tournament_stores_one() {
     let slow = create_tournament(&database, &slow, 4).await;
     let quick = tournament_file(tricks::game(), "");
     let quick = create_tournament(&database, &quick, 4).await;
+    // The first edition waits until it is decided whether its first lot exists already.
     let mut blocker = database.pool.begin().await.unwrap();
-    let lock = format!("LOCK TABLE matches_{} IN SHARE ROW EXCLUSIVE MODE", slow.id);
-    sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut *blocker).await.unwrap();
+    let lot = "
+        INSERT INTO lots (tournament, number, count, expected_ms, score_len)
+        VALUES ($1, 0, 1, 1, 2)";
+    sqlx::query(lot).bind(slow.id).execute(&mut *blocker).await.unwrap();
     let opening = tokio::spawn({
         let queue = queue.clone();
         async move { open_edition(&queue, &slow).await }
