@@ -14,6 +14,7 @@ use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use coordinator::{Coordinator, TestDirectory, lease, lot};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use support::{arbiter, run};
 
 /// A worker of `directory`.
@@ -27,6 +28,14 @@ fn send_signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
+/// A lot of gomoku in which no bot loses on time, however busy the machine is.
+fn patient_lot(number: i64, bot: &[u8]) -> v1::Lot {
+    let lot = lot(number, "gomoku", &[&[bot.to_vec(), bot.to_vec()]]);
+    let mut settings: Value = serde_json::from_str(&lot.settings).unwrap();
+    settings["params"]["move_limit"] = "1h".into();
+    v1::Lot { settings: settings.to_string(), ..lot }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_survives_a_kill() {
     let mut coordinator = Coordinator::start().await;
@@ -36,9 +45,7 @@ async fn a_report_survives_a_kill() {
     let mut worker = start(&coordinator, &directory);
     let mut stream = coordinator.welcome().await;
     assert_eq!(stream.capacity().await, 1);
-    stream
-        .send(CoordinatorPayload::Lot(lot(1, "gomoku", &[&[center.clone(), center.clone()]])))
-        .await;
+    stream.send(CoordinatorPayload::Lot(patient_lot(1, &center))).await;
     let report = stream.report().await;
     assert!(report.results[0].seats.iter().all(|seat| seat.forfeit == 0), "{report:?}");
     send_signal(&worker, Signal::KILL);
@@ -52,9 +59,7 @@ async fn a_report_survives_a_kill() {
 
     // It ends when it is told to, and gives back what will not end by then.
     let silent = coordinator.submit(&directory.bot("silent", coordinator::SILENT));
-    stream
-        .send(CoordinatorPayload::Lot(lot(2, "gomoku", &[&[silent.clone(), silent.clone()]])))
-        .await;
+    stream.send(CoordinatorPayload::Lot(patient_lot(2, &silent))).await;
     while stream.renewed_leases().await != [lease(2)] {}
     send_signal(&worker, Signal::TERM);
     send_signal(&worker, Signal::INT);
