@@ -10,25 +10,22 @@
 
 use std::time::Instant;
 
-use arbiter_coordinator::db::{self, bots, versions};
-use arbiter_coordinator::postgres::{Durability, Postgres};
+use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_coordinator::tournament::{
     IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
 };
 use arbiter_games::Games;
 use sqlx::{AssertSqlSafe, PgPool};
-use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
 
 use support::measure::{memory, reset_peak_memory};
+use support::{NOW, settle};
 
 mod support;
 
 /// The size of a chunk to copy, in bytes.
 const PIECE: usize = 256 * 1024;
-/// The time of all events.
-const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
 
 /// A plan to measure: a name, the number of bots, and the tournament file without its name.
 const EDITIONS: [(&str, i32, &str); 4] = [
@@ -41,22 +38,18 @@ const EDITIONS: [(&str, i32, &str); 4] = [
 fn main() {
     // Cargo adds options; other arguments choose plans.
     let chosen: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let directory = tempfile::tempdir().expect("a temporary directory can be created");
-    let postgres = Postgres::start(directory.path(), Durability::Synced).expect("Postgres runs");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be created");
-    runtime.block_on(async {
-        let pool =
-            db::connect(postgres.options("postgres"), 4).await.expect("the database answers");
-        db::migrate(&pool).await.expect("the migrations run");
+    support::run(async |_, pool| {
         // All editions are planned before the copies, so that the memory of copies does not count.
         let mut planned = Vec::new();
         for (number, (name, bots, file)) in (1..).zip(EDITIONS) {
             if !chosen.is_empty() && !chosen.iter().any(|word| name.contains(word.as_str())) {
                 continue;
             }
+            settle(&pool).await;
             planned.push((name, plan(&pool, number, bots, file).await));
         }
         for (name, planned) in planned {
+            settle(&pool).await;
             let copy_seconds = copy_rows(&pool, planned.tournament).await;
             let Planned { matches, seconds, megabytes, .. } = planned;
             println!(
@@ -66,8 +59,6 @@ fn main() {
             );
         }
     });
-    drop(runtime);
-    postgres.stop();
 }
 
 /// A planned edition.

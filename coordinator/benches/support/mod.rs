@@ -39,7 +39,7 @@ pub(crate) const CONNECTIONS: u32 = 16;
 /// No audits, so that no match is played twice.
 const UNAUDITED: Audit = Audit { replay: Share::percent(0), shadow: Share::percent(0) };
 /// The number of WAL files to fill at the start, of 16 MiB each.
-const WAL_FILES: usize = 128;
+const WAL_FILES: usize = 256;
 /// The number of rows of the raw copy.
 const COPY_ROWS: i64 = 1_000_000;
 /// The number of single-row inserts.
