@@ -6,7 +6,7 @@
 
 mod admission;
 mod client_services;
-pub mod codec;
+pub mod decode;
 mod revocation;
 mod serve;
 mod status;

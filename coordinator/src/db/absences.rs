@@ -32,8 +32,7 @@ pub async fn begin_all(
         members!("m"),
         " ORDER BY m.number"
     );
-    let query = sqlx::query(statement).bind(before.tournament).bind(before.number);
-    query.bind(before.end).bind(edition.number).execute(db).await.map(drop)
+    sqlx::query_with(statement, before.arguments()).bind(edition.number).execute(db).await.map(drop)
 }
 
 /// Brings matches back into the newest edition.

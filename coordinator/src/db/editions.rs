@@ -6,7 +6,8 @@
 use arbiter_games::{Game, Games, RULES_VERSION, string_enum};
 use arbiter_proto::ids::{BotId, EditionId, MatchId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
-use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result};
+use sqlx::postgres::PgArguments;
+use sqlx::{Arguments as _, Error, FromRow, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
 use super::invalidated_matches;
@@ -87,8 +88,22 @@ pub struct EditionScope {
     pub end: i64,
 }
 
+impl EditionScope {
+    /// The first arguments of a statement with `members!`.
+    pub(crate) fn arguments(self) -> PgArguments {
+        let mut arguments = PgArguments::default();
+        let Self { tournament, number, end, .. } = self;
+        let added = arguments
+            .add(tournament)
+            .and_then(|()| arguments.add(number))
+            .and_then(|()| arguments.add(end));
+        added.expect("integers can be encoded");
+        arguments
+    }
+}
+
 /// The condition that the match of a row belongs to an edition, where `$1` to `$3` are the
-/// tournament, number and end of its [`EditionScope`].
+/// [`EditionScope::arguments`].
 ///
 /// `OFFSET 0` prevents an anti-join, of which Postgres expects nearly no rows. For a page of matches
 /// it would read all of them and sort.

@@ -66,8 +66,7 @@ pub async fn of_edition(
         members!("v"),
         " ORDER BY v.number"
     );
-    let query = sqlx::query_scalar(statement).bind(edition.tournament).bind(edition.number);
-    query.bind(edition.end).fetch_all(db).await
+    sqlx::query_scalar_with(statement, edition.arguments()).fetch_all(db).await
 }
 
 /// Declares matches void, and returns how many were not void before.

@@ -178,9 +178,9 @@ pub async fn planned(
         members!("m"),
         " AND m.number >= $4 AND ($5::int IS NULL OR $5 = ANY (m.seats)) ORDER BY m.number LIMIT $6"
     );
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    let query =
-        query.bind(edition.end).bind(first.0.max(edition.from)).bind(only.map(|entrant| entrant.0));
+    let query = sqlx::query_as_with(statement, edition.arguments())
+        .bind(first.0.max(edition.from))
+        .bind(only.map(|entrant| entrant.0));
     query.bind(i64::from(limit)).fetch_all(db).await
 }
 
@@ -227,8 +227,11 @@ pub async fn same_seats(
         members!("m")
     );
     let (seed_keys, seats) = keys_of(planned);
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    query.bind(edition.end).bind(seed_keys).bind(seats).fetch_all(db).await
+    sqlx::query_as_with(statement, edition.arguments())
+        .bind(seed_keys)
+        .bind(seats)
+        .fetch_all(db)
+        .await
 }
 
 /// The stored matches with the seed keys and the seats of these that are not void and have the rules
@@ -294,8 +297,8 @@ pub async fn seat_counts(
         members!("m"),
         " GROUP BY 1, 2 ORDER BY 1, 2"
     );
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    let rows: Vec<(i32, i64, i64)> = query.bind(edition.end).fetch_all(db).await?;
+    let rows: Vec<(i32, i64, i64)> =
+        sqlx::query_as_with(statement, edition.arguments()).fetch_all(db).await?;
     let seat_count = rows.iter().map(|(_, seat, _)| *seat).max().unwrap_or(0);
     let mut counts: Vec<(Entrant, Vec<i64>)> = Vec::new();
     for (entrant, seat, matches) in rows {
@@ -319,8 +322,7 @@ pub async fn each_seats<E>(
 ) -> Result<Result<(), E>> {
     let statement =
         concat!("SELECT m.seats FROM matches m WHERE ", members!("m"), " ORDER BY m.number");
-    let query = sqlx::query_scalar(statement).bind(edition.tournament).bind(edition.number);
-    let mut rows = query.bind(edition.end).fetch(db);
+    let mut rows = sqlx::query_scalar_with(statement, edition.arguments()).fetch(db);
     while let Some(seats) = rows.next().await {
         let seats: Vec<i32> = seats?;
         if let Err(error) = visit(&seats) {

@@ -71,8 +71,10 @@ pub async fn page(
         ) AS m
         ORDER BY m.number"
     );
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    query.bind(edition.end).bind(after.0.max(edition.from - 1)).fetch_all(db).await
+    sqlx::query_as_with(statement, edition.arguments())
+        .bind(after.0.max(edition.from - 1))
+        .fetch_all(db)
+        .await
 }
 
 /// A match, if it was played.
@@ -183,8 +185,7 @@ pub async fn last_of(
         ) AS m
         ORDER BY r.number DESC LIMIT $5"
     );
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    let query = query.bind(edition.end).bind(entrant.0).bind(limit);
+    let query = sqlx::query_as_with(statement, edition.arguments()).bind(entrant.0).bind(limit);
     let rows: Vec<(MatchNumber, Vec<i32>)> = query.fetch_all(db).await?;
     Ok(rows.into_iter().map(|(number, seats)| (number, seats.into())).collect())
 }

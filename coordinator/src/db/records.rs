@@ -102,8 +102,10 @@ pub async fn page(
         members!("c"),
         " AND c.number > $4 ORDER BY c.number LIMIT 64"
     );
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    query.bind(edition.end).bind(after.0.max(edition.from - 1)).fetch_all(db).await
+    sqlx::query_as_with(statement, edition.arguments())
+        .bind(after.0.max(edition.from - 1))
+        .fetch_all(db)
+        .await
 }
 
 /// The tournaments with records that ended before this time.

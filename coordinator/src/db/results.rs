@@ -203,8 +203,7 @@ pub async fn each_of_entrants(
         ) AS r"
     );
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    let mut rows = query.bind(edition.end).bind(entrants).fetch(db);
+    let mut rows = sqlx::query_as_with(statement, edition.arguments()).bind(entrants).fetch(db);
     while let Some(played) = rows.next().await {
         visit(&played?);
     }
@@ -233,8 +232,11 @@ pub async fn page(
                 AND l.number <= r.number AND r.number < l.number + l.count))
         ORDER BY r.number LIMIT 10000"
     );
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    query.bind(edition.end).bind(after.0.max(edition.from - 1)).bind(counted).fetch_all(db).await
+    sqlx::query_as_with(statement, edition.arguments())
+        .bind(after.0.max(edition.from - 1))
+        .bind(counted)
+        .fetch_all(db)
+        .await
 }
 
 /// Calls `visit` with the results of an edition, in order. `counted` has the same meaning as in
@@ -296,8 +298,7 @@ pub async fn each_with_seed_key<E>(
         members!("r"),
         " ORDER BY r.number"
     );
-    let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
-    let mut rows = query.bind(edition.end).fetch(db);
+    let mut rows = sqlx::query_as_with(statement, edition.arguments()).fetch(db);
     while let Some(row) = rows.next().await {
         let KeyedResult { seed_key, played } = row?;
         if let Err(error) = visit(seed_key, &played) {

@@ -35,7 +35,7 @@ use tracing::Instrument as _;
 
 use super::admission::{ConnectionInfo, Reservation};
 use super::client_services::{ResponseStream, split_request};
-use super::codec;
+use super::decode;
 use crate::access::stream_revocation::{OpenToken, OpenTokens};
 use crate::access::token_throttle::Origin;
 use crate::access::{Role, Secret};
@@ -369,7 +369,7 @@ impl Session {
         self.workers.service.playing.remove(self.stream(), &[lease]);
         let workers = self.workers.clone();
         let now = workers.service.now();
-        let delivery = codec::delivery(self.admitted.worker, lease, report, now);
+        let delivery = decode::delivery(self.admitted.worker, lease, report, now);
         let storing = workers.store_delivery(delivery, check.as_ref(), arrived_at);
         let store = async move {
             let _memory = memory;

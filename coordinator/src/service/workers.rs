@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::convert;
 use arbiter_proto::ids::{Lease, TokenId, VersionId, WorkerId};
-use arbiter_proto::v1::{FetchBundleRequest, Hello};
+use arbiter_proto::v1::{self, FetchBundleRequest, Hello};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -22,7 +22,7 @@ use crate::db::{lease_details, worker_suspensions, workers};
 use crate::match_audit::Auditor;
 use crate::queue::ReportSender;
 use crate::tournament::lot_assignment::AssignmentBuilder;
-use crate::tournament::trial_assignment::{self, TrialAssignment, TrialError};
+use crate::tournament::trial_assignment::{self, TrialError};
 
 /// Maximum number of slots of a worker. A larger number must be a mistake.
 pub(crate) const MAX_SLOTS: u32 = 4096;
@@ -146,7 +146,7 @@ impl WorkerService {
         lease: Lease,
         version: VersionId,
         lease_ms: i64,
-    ) -> Result<TrialAssignment, TrialError> {
+    ) -> Result<v1::Trial, TrialError> {
         let queue = &self.service.queue;
         trial_assignment::assignment(queue.pool(), queue.games(), lease, version, lease_ms).await
     }

@@ -7,8 +7,9 @@ use std::time::Instant;
 use arbiter_games::{Games, Seed};
 use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
 use arbiter_proto::convert::InvalidField;
-use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchId, MatchNumber, TournamentId};
+use arbiter_proto::ids::{EditionId, LotId, LotNumber, MatchId, MatchNumber, TournamentId};
 use arbiter_proto::trace::{self, Span, TraceParent};
+use arbiter_proto::v1;
 use arbiter_ranking::Entrant;
 use serde_json::{Map, Value, json};
 use sqlx::{Error, PgPool};
@@ -64,30 +65,11 @@ struct EditionData {
     trace: Option<TraceParent>,
 }
 
-/// A lot that is assigned to a worker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LotAssignment {
-    /// Its lease.
-    pub lease: Lease,
-    /// The game.
-    pub game: String,
-    /// [`arbiter_proto::settings::Settings`] of all its matches, as JSON.
-    pub settings: String,
-    /// Its matches.
-    pub matches: Vec<MatchAssignment>,
-    /// How long the lease lasts from the time of this message, in milliseconds.
-    pub lease_ms: i64,
-    /// The expected time of all matches one after the other, in milliseconds.
-    pub expected_ms: i64,
-    /// The trace context that the worker continues; empty if there is none.
-    pub trace: String,
-}
-
 /// An assigned lot that waits to be sent.
 #[derive(Debug)]
 pub struct PreparedLot {
-    /// The assignment.
-    pub lot: LotAssignment,
+    /// Its message.
+    pub lot: v1::Lot,
     /// The check of its report.
     pub check: LotCheck,
     /// The memory for bots' files. It is reserved until the message is sent.
@@ -272,13 +254,14 @@ impl EditionData {
         let Work { lot, matches } = work;
         let missing_data = |data| AssignmentError::MissingData(lot.lease.lot, data);
         let check = self.checker.lot(matches.iter());
-        let matches = matches
-            .into_iter()
-            .map(|planned| self.match_assignment(planned, &mut files).map_err(missing_data));
+        let matches = matches.into_iter().map(|planned| {
+            let assignment = self.match_assignment(planned, &mut files).map_err(missing_data)?;
+            Ok(assignment.into())
+        });
         let mut span = Span::follow("lot leased", self.trace.as_ref());
         span.set("lot", lot.lease.to_string());
-        let lot = LotAssignment {
-            lease: lot.lease,
+        let lot = v1::Lot {
+            lease: Some(lot.lease.into()),
             game: self.game.clone(),
             settings: self.settings.clone(),
             matches: matches.collect::<Result<_, _>>()?,

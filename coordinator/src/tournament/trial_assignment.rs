@@ -1,10 +1,11 @@
 //! The assignment of a trial to a worker.
 
-use arbiter_games::{Games, Seed};
+use arbiter_games::Games;
 use arbiter_proto::assignment::SeatAssignment;
 use arbiter_proto::convert::InvalidField;
 use arbiter_proto::ids::{Lease, VersionId};
 use arbiter_proto::trace::{self, Span};
+use arbiter_proto::v1;
 use serde_json::json;
 use sqlx::{Error, PgPool};
 
@@ -31,35 +32,14 @@ pub enum TrialError {
     Seat(VersionId, #[source] InvalidField),
 }
 
-/// A trial that is assigned to a worker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrialAssignment {
-    /// Its lease.
-    pub lease: Lease,
-    /// The game.
-    pub game: String,
-    /// [`arbiter_proto::settings::Settings`] of its matches, as JSON.
-    pub settings: String,
-    /// Its seed.
-    pub seed: Seed,
-    /// The version under trial.
-    pub subject: SeatAssignment,
-    /// House bots to play against.
-    pub opponents: Vec<SeatAssignment>,
-    /// How long the lease lasts from now, in milliseconds.
-    pub lease_ms: i64,
-    /// The trace context that the worker continues; empty if there is none.
-    pub trace: String,
-}
-
-/// The assignment of a version's trial. The lease ends `lease_ms` milliseconds from now.
+/// The message that assigns a version's trial to a worker. The lease ends `lease_ms` milliseconds from now.
 pub async fn assignment(
     pool: &PgPool,
     games: &Games,
     lease: Lease,
     version: VersionId,
     lease_ms: i64,
-) -> Result<TrialAssignment, TrialError> {
+) -> Result<v1::Trial, TrialError> {
     let database_error = |cause| TrialError::Database(version, cause);
     let seat_error = |cause| TrialError::Seat(version, cause);
     let subject = EntrantInfo::of_version(pool, version).await.map_err(database_error)?;
@@ -81,13 +61,16 @@ pub async fn assignment(
         span = Span::follow("trial leased", parent.as_ref());
         span.set("version", i64::from(version.0));
     }
-    Ok(TrialAssignment {
-        lease,
+    let seed = tournament.seed.derive(&format!("trial/{version}"));
+    let subject = SeatAssignment::new(&subject.name, &subject.digest, &[]).map_err(seat_error)?;
+    let opponents = opponents.map(|named| seat(named).map(Into::into));
+    Ok(v1::Trial {
+        lease: Some(lease.into()),
         game: tournament.game,
         settings: json!(settings).to_string(),
-        seed: tournament.seed.derive(&format!("trial/{version}")),
-        subject: SeatAssignment::new(&subject.name, &subject.digest, &[]).map_err(seat_error)?,
-        opponents: opponents.map(seat).collect::<Result<_, _>>().map_err(seat_error)?,
+        seed: seed.0.to_vec(),
+        subject: Some(subject.into()),
+        opponents: opponents.collect::<Result<_, _>>().map_err(seat_error)?,
         lease_ms,
         trace: span.to_message(),
     })

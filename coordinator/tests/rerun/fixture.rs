@@ -11,7 +11,7 @@ use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::db::{bots, matches, played_matches, standings, tournaments, versions};
 use arbiter_coordinator::queue::{LeasePolicy, LeasedLot, Queue, ReportStatus, Work};
-use arbiter_coordinator::rpc::codec::report;
+use arbiter_coordinator::rpc::decode::report;
 use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
 use arbiter_coordinator::tournament::stored_plan;
 use arbiter_coordinator::tournament::{
@@ -188,7 +188,7 @@ impl Fixture {
             let edition = work.lot.edition.unwrap();
             let memory = self.assignments.state_budget();
             let lot: v1::Lot =
-                self.assignments.assign_lot(work, 60_000, &memory).await.unwrap().lot.into();
+                self.assignments.assign_lot(work, 60_000, &memory).await.unwrap().lot;
             let names = |planned: &v1::Match| {
                 planned.seats.iter().map(|seat| seat.bot.clone()).collect::<Vec<_>>()
             };

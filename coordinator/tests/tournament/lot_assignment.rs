@@ -22,7 +22,7 @@ async fn next_lot(queue: &Queue, assignments: &AssignmentBuilder) -> v1::Lot {
     let mut tasks = JoinSet::new();
     tasks.spawn(allocator.run(std::future::pending(), |error| panic!("{error}")));
     let work = dispatcher.next().await.unwrap().into_work().unwrap();
-    assignments.assign_lot(work, 60_000, &assignments.state_budget()).await.unwrap().lot.into()
+    assignments.assign_lot(work, 60_000, &assignments.state_budget()).await.unwrap().lot
 }
 
 /// Starts a tournament in a new database.

@@ -11,7 +11,7 @@ use arbiter_coordinator::db::results::SeatedResult;
 use arbiter_coordinator::db::{bot_state, matches};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{LeasePolicy, LeasedLot, Queue, ReportStatus, Work};
-use arbiter_coordinator::rpc::codec::report;
+use arbiter_coordinator::rpc::decode::report;
 use arbiter_coordinator::tournament::{AssignmentBuilder, TournamentFile};
 use arbiter_games::{Dice, Game, Games, Params, Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::{EditionId, TournamentId, WorkerId};
@@ -113,7 +113,6 @@ impl RandomWorkers {
             .await
             .unwrap()
             .lot
-            .into()
     }
 
     /// Sends some of the pending reports in random order, and some of them twice.

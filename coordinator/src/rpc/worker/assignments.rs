@@ -6,8 +6,8 @@ use std::time::Duration;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trace::TraceParent;
-use arbiter_proto::v1::CoordinatorMessage;
 use arbiter_proto::v1::coordinator_message::Payload as Outgoing;
+use arbiter_proto::v1::{self, CoordinatorMessage};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -18,7 +18,7 @@ use crate::service::WorkerService;
 use crate::tournament::lot_assignment::{
     AssignmentError, PreparedLot, StateBudget, StateReservation,
 };
-use crate::tournament::trial_assignment::{TrialAssignment, TrialError};
+use crate::tournament::trial_assignment::TrialError;
 
 /// How long a worker may take to receive a message with files: 70 KB a second are enough.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ enum Step {
 
 /// The message of an assignment.
 enum Assignment {
-    Trial(TrialAssignment),
+    Trial(v1::Trial),
     Lot(PreparedLot),
 }
 
@@ -167,13 +167,13 @@ impl Session {
             Assignment::Lot(PreparedLot { lot, check, memory }) => {
                 tracing::debug!(%lease, "lot assigned");
                 self.cache_check(lease, check);
-                self.send_large(Outgoing::Lot(lot.into()), memory).await
+                self.send_large(Outgoing::Lot(lot), memory).await
             }
             Assignment::Trial(trial) => {
                 let parent = TraceParent::from_message(&trial.trace);
                 let trace_id = parent.map(|parent| parent.trace_id());
                 tracing::info!(%lease, trace_id, "trial assigned");
-                let sent = self.send(Outgoing::Trial(trial.into())).await;
+                let sent = self.send(Outgoing::Trial(trial)).await;
                 self.workers.service.changes.notify();
                 sent
             }
