@@ -11,7 +11,7 @@ use std::time::Instant;
 use arbiter_coordinator::db::editions::{self, Edition, EditionScope};
 use arbiter_coordinator::db::{absences, matches, played_matches};
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
-use arbiter_games::Games;
+use arbiter_games::{Games, RULES_VERSION};
 use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId};
 use sqlx::PgPool;
 
@@ -119,7 +119,8 @@ async fn pages(
 /// An edition that has none of the matches of the one before.
 async fn replace_all(pool: &PgPool, before: &Edition) -> Edition {
     let tournament = before.tournament;
-    let id = editions::create(pool, tournament, 1, false, NOW).await.expect("an edition");
+    let id =
+        editions::create(pool, tournament, 1, false, RULES_VERSION, NOW).await.expect("an edition");
     let scope = editions::scope(pool, id).await.expect("the edition exists");
     absences::begin_all(pool, scope, before.scope()).await.expect("all matches leave");
     let empty = EditionScope { from: scope.end, ..scope };

@@ -47,6 +47,7 @@ pub mod leases;
 pub mod lots;
 pub mod match_audits;
 pub mod matches;
+pub mod packages;
 pub mod partitions;
 pub mod played_matches;
 pub mod progress_samples;

@@ -12,6 +12,7 @@ mod connection_limit;
 pub mod coordinator;
 pub mod database_clock;
 pub mod db;
+pub mod game_package;
 mod keyed_tasks;
 pub mod leader_election;
 pub mod leaderboard_cache;

@@ -41,6 +41,7 @@ use crate::db::played_matches;
 use crate::db::records::{self, Record, Slice};
 use crate::db::results::MatchResult;
 use crate::db::{self, editions, matches, tournaments, worker_stats, worker_suspensions};
+use crate::game_package;
 use crate::record_store::{RecordStore, StoreError};
 use crate::tournament::lot_assignment::{AssignmentBuilder, AssignmentError};
 use crate::worker_suspension::SuspendedWorker;
@@ -222,6 +223,10 @@ impl Auditor {
         let Some(edition) = self.edition_of(id).await? else {
             return skipped("its edition is gone".to_owned());
         };
+        if self.is_package(&edition).await? {
+            match_audits::shadow_instead(&self.pool, id).await?;
+            return skipped("the coordinator runs no rules of game packages".to_owned());
+        }
         if edition.rules != RULES_VERSION {
             return skipped(format!("it was played by version {} of the rules", edition.rules));
         }
@@ -246,6 +251,12 @@ impl Auditor {
                 Finding::Unreadable(reason) => (AuditState::Unreadable, Some(reason)),
             },
         )
+    }
+
+    /// Whether the game of an edition is a package, whose rules run on workers only.
+    async fn is_package(&self, edition: &Edition) -> Result<bool> {
+        let game = editions::game(&self.pool, self.assignments.games(), edition.id).await?;
+        Ok(game.package.is_some())
     }
 
     /// The edition that added a match; `None` if its tournament was deleted.
@@ -285,9 +296,10 @@ async fn planned_match(
         .ok_or_else(|| AuditError::InvalidPlan("no such match".to_owned()))?;
     let (game, settings, assignment) = assignments.match_assignment(edition, row).await?;
     let invalid_plan = |error: &dyn Display| AuditError::InvalidPlan(error.to_string());
-    let game = assignments.games().find(&game).map_err(|error| invalid_plan(&error))?;
     let settings: Settings = serde_json::from_str(&settings)
         .map_err(|error| invalid_plan(&format!("settings: {error}")))?;
+    let game = game_package::find(assignments.games(), &game, settings.package.as_ref())
+        .map_err(|error| invalid_plan(&error))?;
     let planned = assignment.complete(&game, &settings).map_err(|error| invalid_plan(&error))?;
     Ok((settings.clock, planned))
 }

@@ -414,7 +414,7 @@ async fn count(
         return Ok(CountedBatch { lots, ..nothing });
     };
     let running = editions::running(&mut *db, tournament).await?;
-    let game = games.find(&row.game).map_err(|error| Error::Decode(Box::new(error)))?;
+    let game = row.game(games).map_err(|error| Error::Decode(Box::new(error)))?;
     counted.sort_unstable_by_key(|lot| lot.first_match);
     let (firsts, pasts) = merge_ranges(&counted);
     let absent = absences::in_ranges(&mut *db, tournament, &firsts, &pasts).await?;

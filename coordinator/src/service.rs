@@ -33,6 +33,7 @@ mod edition_watch;
 mod entry_policy;
 mod error;
 mod estimates;
+mod game_packages;
 mod leaderboard_freeze;
 mod lease_return_limit;
 mod match_invalidation;
@@ -43,6 +44,7 @@ mod planned_matches;
 mod progress_cache;
 mod ranking_watch;
 mod rankings;
+mod received_bundle;
 mod reply_times;
 mod reports;
 mod set_aside_matches;
@@ -62,8 +64,8 @@ pub use estimates::counted_certificate;
 pub(crate) use overview::WorkersOverview;
 pub(crate) use planned_matches::Planned;
 pub(crate) use rankings::place;
+pub(crate) use received_bundle::MAX_BUNDLE;
 pub(crate) use reports::{Delivery, DeliveryContents};
-pub(crate) use submissions::MAX_BUNDLE;
 pub(crate) use trials::is_over as trial_is_over;
 pub use workers::WorkerService;
 pub(crate) use workers::{AdmittedWorker, MAX_SLOTS, suspended};
@@ -81,6 +83,7 @@ use crate::record_store::RecordStore;
 use crate::reply_times::ReplyTimes;
 use crate::retention::Cleaner;
 use crate::worker_suspension::Suspensions;
+use bundle_stream::BundlePieces;
 use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
 use progress_cache::ProgressCache;
@@ -130,6 +133,7 @@ pub struct Parts {
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
     edition_watches: EditionWatches,
+    bundles: BundlePieces,
 }
 
 /// The parameters of [`Service::new`].
@@ -187,6 +191,7 @@ impl Service {
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::default(),
             edition_watches: EditionWatches::default(),
+            bundles: BundlePieces::default(),
             pool,
             queue,
             dispatcher,

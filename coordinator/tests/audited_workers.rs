@@ -16,7 +16,7 @@ use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::{editions, shadows, worker_stats, workers};
 use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Dispatcher, Queue, Report, ReportStatus, Task};
-use arbiter_games::gomoku;
+use arbiter_games::{RULES_VERSION, gomoku};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
 use grpc_client::{Server, TIMEOUT};
@@ -176,7 +176,8 @@ async fn workers_are_compared_when_idle_or_after_an_interval() {
     let database = Database::new().await;
     let first = database.running_edition(4, 1).await;
     let other = database.tournament("other", gomoku::game()).await;
-    let second = editions::create(&database.pool, other, 1, false, START).await.unwrap();
+    let second =
+        editions::create(&database.pool, other, 1, false, RULES_VERSION, START).await.unwrap();
     let begin = "UPDATE editions SET state = 'running' WHERE id = $1";
     sqlx::query(begin).bind(second.0).execute(&database.pool).await.unwrap();
     let end = async |edition: EditionId, state: &str| {

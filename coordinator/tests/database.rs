@@ -12,7 +12,7 @@ use arbiter_coordinator::db::{
     self, absences, audit_log, bot_list, bots, editions, matches, partitions, standings, tokens,
     tournaments, versions, workers,
 };
-use arbiter_games::{Seed, bitwa, gomoku, tricks, wojna};
+use arbiter_games::{RULES_VERSION, Seed, bitwa, gomoku, tricks, wojna};
 use arbiter_proto::ids::{MatchNumber, TokenId};
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{PairFilter, Tally, U256, rank};
@@ -223,7 +223,7 @@ async fn the_last_complete_edition_is_official() {
     let worker = database.worker("w").await;
     let mut complete_editions = Vec::new();
     for number in 1..=2 {
-        let edition = editions::create(pool, cup, 1, false, START).await.unwrap();
+        let edition = editions::create(pool, cup, 1, false, RULES_VERSION, START).await.unwrap();
         assert_eq!(editions::enter(pool, edition, &entrant_versions).await.unwrap(), 5);
         let scope = editions::scope(pool, edition).await.unwrap();
         if let Some(earlier) = complete_editions.last() {
@@ -255,7 +255,8 @@ async fn one_edition_of_a_tournament_runs_at_a_time() {
     let queue = database.queue();
     let first = database.running_edition(2, 1).await;
     let cup = editions::get(&database.pool, first).await.unwrap().unwrap().tournament;
-    let second = editions::create(&database.pool, cup, 1, false, START).await.unwrap();
+    let second =
+        editions::create(&database.pool, cup, 1, false, RULES_VERSION, START).await.unwrap();
     assert_eq!(queue.plan(second, plan_from(2, 1)).await.unwrap(), 2);
     let newest = versions::newest(&database.pool, cup).await.unwrap();
     let entrant_versions: Vec<_> = newest.iter().map(|version| version.id).collect();
@@ -573,6 +574,8 @@ async fn a_database_of_a_development_version_is_refused() {
     let options = PgConnectOptions::clone(&database.pool.connect_options());
     let baseline = "UPDATE _sqlx_migrations SET checksum = ''";
     sqlx::query(baseline).execute(&database.pool).await.unwrap();
+    let later = "DELETE FROM _sqlx_migrations WHERE version > 1";
+    sqlx::query(later).execute(&database.pool).await.unwrap();
     for newest in [1, 10, 13] {
         let statement = "
             INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)

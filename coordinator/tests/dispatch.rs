@@ -11,7 +11,7 @@ use arbiter_coordinator::db::claimable::{self, ClaimableWork};
 use arbiter_coordinator::db::lease_details::{self, LeasedWork};
 use arbiter_coordinator::db::{self, editions, versions};
 use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue};
-use arbiter_games::{Games, gomoku};
+use arbiter_games::{Games, RULES_VERSION, gomoku};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{LotNumber, MatchName, MatchNumber, TournamentId};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -143,7 +143,8 @@ async fn tournaments_get_lots_in_turn() {
     let cup = editions::get(&database.pool, first).await.unwrap().unwrap().tournament;
     assert_eq!(versions::newest(&database.pool, cup).await.unwrap().len(), 5);
     let entrants = database.versions(league, 5).await;
-    let second = editions::create(&database.pool, league, 1, false, START).await.unwrap();
+    let second =
+        editions::create(&database.pool, league, 1, false, RULES_VERSION, START).await.unwrap();
     editions::enter(&database.pool, second, &entrants).await.unwrap();
     let first_entrant = entrants[0].0;
     let league_duels = duels(8).map(move |mut duel| {
@@ -153,7 +154,8 @@ async fn tournaments_get_lots_in_turn() {
     queue.plan(second, final_plan(league_duels, some_lots(8, 1), [])).await.unwrap();
     queue.start(second).await.unwrap();
     let empty = database.tournament("empty", gomoku::game()).await;
-    let without_lots = editions::create(&database.pool, empty, 1, false, START).await.unwrap();
+    let without_lots =
+        editions::create(&database.pool, empty, 1, false, RULES_VERSION, START).await.unwrap();
     queue.start(without_lots).await.unwrap();
     let (dispatcher, _tasks) = dispatcher(&queue);
     let worker = database.worker("w").await;

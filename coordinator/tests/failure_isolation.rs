@@ -24,7 +24,7 @@ use arbiter_coordinator::maintenance::Maintenance;
 use arbiter_coordinator::queue::{Dispatcher, LeasePolicy, Queue};
 use arbiter_coordinator::tournament::EditionOpener;
 use arbiter_coordinator::tournament::auto_edition::OpenOutcome;
-use arbiter_games::gomoku;
+use arbiter_games::{RULES_VERSION, gomoku};
 use arbiter_proto::ids::{EditionId, Lease};
 use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::worker_message::Payload;
@@ -67,7 +67,8 @@ async fn remove_error(database: &Database) {
 async fn start_edition(database: &Database, name: &str) -> EditionId {
     let tournament = database.tournament(name, gomoku::game()).await;
     let versions = database.versions(tournament, 5).await;
-    let edition = editions::create(&database.pool, tournament, 1, false, START).await.unwrap();
+    let edition =
+        editions::create(&database.pool, tournament, 1, false, RULES_VERSION, START).await.unwrap();
     editions::enter(&database.pool, edition, &versions).await.unwrap();
     let queue = database.queue();
     let first_entrant = versions[0].0;

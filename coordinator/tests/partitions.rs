@@ -14,7 +14,7 @@ use arbiter_coordinator::db::{
 };
 use arbiter_coordinator::queue::NewLot;
 use arbiter_coordinator::retention::Cleaner;
-use arbiter_games::gomoku;
+use arbiter_games::{RULES_VERSION, gomoku};
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::{AssertSqlSafe, PgPool};
@@ -45,7 +45,7 @@ async fn play_edition(database: &Database, tournament: TournamentId, files: &[u8
     let queue = database.queue();
     let versions = versions::newest(pool, tournament).await.unwrap();
     let versions: Vec<_> = versions.iter().map(|version| version.id).collect();
-    let edition = editions::create(pool, tournament, 1, false, START).await.unwrap();
+    let edition = editions::create(pool, tournament, 1, false, RULES_VERSION, START).await.unwrap();
     editions::enter(pool, edition, &versions).await.unwrap();
     let scope = editions::scope(pool, edition).await.unwrap();
     if let Some(before) = editions::newest_before(pool, edition).await.unwrap() {

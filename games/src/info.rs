@@ -309,6 +309,11 @@ impl Game {
         protocol != Protocol::Http || self.bots.http
     }
 
+    /// What identifies the rules: the digest of a package, or the version of the built-in rules.
+    pub fn rules_identity(&self) -> &str {
+        self.package.as_deref().unwrap_or(RULES_VERSION)
+    }
+
     /// The names of a ranking's columns: the columns of the score, and the column of episodes.
     pub fn ranking_columns(&self) -> Vec<&str> {
         let episodes = self.episodes.iter().map(|episodes| &episodes.column);

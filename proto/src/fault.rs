@@ -23,6 +23,8 @@ string_enum! {
         Panic = "panic",
         /// The bots could not be fetched, or the worker could not read the lot.
         Inputs = "inputs",
+        /// The rules of the game package failed.
+        Rules = "rules",
         /// The kind is unknown.
         Unknown = "unknown",
     }
@@ -36,6 +38,7 @@ impl From<v1::FaultKind> for FaultKind {
             v1::FaultKind::Unclean => Self::Unclean,
             v1::FaultKind::Panic => Self::Panic,
             v1::FaultKind::Inputs => Self::Inputs,
+            v1::FaultKind::Rules => Self::Rules,
         }
     }
 }

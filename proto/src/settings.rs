@@ -1,9 +1,12 @@
 //! The settings of a tournament file that concern play. Each lot carries them.
 
+use std::fmt;
+
 use arbiter_games::ClockRules;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::convert::InvalidField;
 use crate::limits::{Limits, Ponder};
 
 /// Whether a bot keeps its files between matches: `state` of a tournament file.
@@ -40,4 +43,45 @@ pub struct Settings {
     pub ponder: Ponder,
     /// Whether a bot keeps its files.
     pub state: StateScope,
+    /// The game, if it is a package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<GamePackage>,
+}
+
+/// A game package in a tournament file. Workers fetch its files; the coordinator only stores them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GamePackage {
+    /// BLAKE3 of the packed package.
+    pub bundle: HexDigest,
+    /// The digest of the files that decide a match, which records name.
+    pub digest: HexDigest,
+    /// The text of its descriptor, `game.toml`.
+    pub descriptor: String,
+}
+
+/// A BLAKE3 digest, written in hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HexDigest(pub blake3::Hash);
+
+impl TryFrom<String> for HexDigest {
+    type Error = InvalidField;
+
+    fn try_from(value: String) -> Result<Self, InvalidField> {
+        let hash = blake3::Hash::from_hex(&value);
+        hash.map(Self).map_err(|_| InvalidField::Text { field: "digest", value })
+    }
+}
+
+impl fmt::Display for HexDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<HexDigest> for String {
+    fn from(HexDigest(hash): HexDigest) -> Self {
+        hash.to_hex().to_string()
+    }
 }

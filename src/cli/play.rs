@@ -215,10 +215,9 @@ impl Play {
         print_result.or_else(broken_pipe)?;
         match result {
             Ok(()) => Ok(()),
-            Err(fault @ Fault::System { .. }) => Err(Failure::Negative(format!(
-                "{fault}; retries failed too; {count} of {} games count",
-                plan.jobs.len()
-            ))),
+            Err(fault @ (Fault::System { .. } | Fault::Rules(_))) => Err(Failure::Negative(
+                format!("{fault}; retries failed too; {count} of {} games count", plan.jobs.len()),
+            )),
             Err(Fault::Abandoned) => Err(Failure::Negative(format!(
                 "interrupted: {count} of {} games were played and counted",
                 plan.jobs.len()

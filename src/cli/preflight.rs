@@ -96,7 +96,7 @@ impl Preflight {
             .run(&host, &stop, bundle.bytes(), &trial_dir, &mut on_progress)
             .map_err(|fault| match fault {
                 Fault::Abandoned => Failure::Negative("interrupted before a result".to_owned()),
-                fault @ Fault::System { .. } => Failure::Negative(format!(
+                fault @ (Fault::System { .. } | Fault::Rules(_)) => Failure::Negative(format!(
                     "{fault}; the bot did not cause this fault: run arbiter doctor, then try again"
                 )),
             })?;

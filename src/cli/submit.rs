@@ -115,7 +115,7 @@ fn has_entered(version: &Version) -> bool {
 }
 
 /// Size of a bundle piece in one message, in bytes.
-const PIECE: usize = 256 << 10;
+pub(super) const PIECE: usize = 256 << 10;
 
 /// A bot packed for submission.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ mod drop;
 mod export;
 mod lifecycle;
 mod list;
+mod package;
 mod schedule;
 mod void;
 mod watch;
@@ -46,6 +47,7 @@ enum Command {
     Drop(drop::Drop),
     Check(lifecycle::Check),
     Collusion(collusion::FindCollusion),
+    Package(package::SetPackage),
     Export(export::Export),
     Retry(lifecycle::Retry),
     Void(void::Void),
@@ -66,6 +68,7 @@ impl Tournament {
             Command::Drop(drop) => drop.run(),
             Command::Check(check) => check.run(),
             Command::Collusion(find) => find.run(),
+            Command::Package(set) => set.run(),
             Command::Export(export) => export.run(),
             Command::Retry(retry) => retry.run(),
             Command::Void(void) => void.run(),

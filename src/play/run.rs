@@ -219,7 +219,9 @@ impl Run<'_> {
         loop {
             match planned.play(self.host, &self.stop) {
                 Ok(outcome) => return Ok(PlayedMatch { round_table, seed, seats, outcome }),
-                Err(Fault::System { .. }) if attempt < MAX_ATTEMPTS => attempt += 1,
+                Err(Fault::System { .. } | Fault::Rules(_)) if attempt < MAX_ATTEMPTS => {
+                    attempt += 1;
+                }
                 Err(fault) => return Err(fault),
             }
         }

@@ -148,6 +148,15 @@ impl TournamentService for Scripted {
     type WatchEditionStream = Several<Edition>;
     type ListMatchesStream = Several<MatchStatus>;
     type GetRecordStream = Several<RecordPiece>;
+    type GetPackageStream = Several<BundlePiece>;
+
+    async fn set_package(&self, _: Request<Streaming<SetPackageRequest>>) -> Answer<Tournament> {
+        Err(Status::unimplemented("not scripted"))
+    }
+
+    async fn get_package(&self, _: Request<GetPackageRequest>) -> Answer<Self::GetPackageStream> {
+        Err(Status::unimplemented("not scripted"))
+    }
 
     async fn create_tournament(
         &self,

@@ -20,6 +20,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (
         "coordinator/src",
         &[
+            "game_package",
             "backoff cache connection_limit db rate_limit record_redaction reply_times",
             "access bot_suspension database_clock match_invalidation keyed_tasks leader_election \
              leaderboard_cache record_store worker_suspension",
@@ -40,9 +41,9 @@ const FLOORS: [(&str, &[&str]); 9] = [
             "sandbox",
             "bot seat",
             "bundle",
-            "build referee rules_process",
+            "build bundle_download referee rules_process",
             "package",
-            "record_writer",
+            "package_cache record_writer",
             "bot_cache match_runner",
             "metrics repro trial",
             "slot",
@@ -65,7 +66,8 @@ const FLOORS: [(&str, &[&str]); 9] = [
         &[
             "v1",
             "client_calls codec fault ids level limits metrics protocol trace trial tricks_http",
-            "convert settings",
+            "convert",
+            "settings",
             "assignment",
         ],
     ),

@@ -15,27 +15,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbiter_proto::assignment::SeatAssignment;
-use arbiter_proto::v1::FetchBundleRequest;
+use arbiter_proto::settings::GamePackage;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
-use tonic::{Code, Status};
-use tracing::{info, warn};
+use tracing::info;
 
-use crate::backoff::{self, Backoff};
 use crate::bot::{Bot, Contestant};
 use crate::build::{self, BuildOptions, BuildOutcome};
-use crate::bundle::{self, BundleError, MAX_BUNDLE};
+use crate::bundle::{self, BundleError};
+use crate::bundle_download::download;
 use crate::coordinator_clients::CoordinatorClients;
 use crate::fault::Fault;
+use crate::package::Package;
+use crate::package_cache::PackageCache;
 use crate::sandbox::{BotSource, Host, recreate_dir};
 use crate::seat::StopSignal;
 use crate::spool::{self, SpoolError};
 
 /// Size limit of all bots on disk, in bytes. A sandbox with namespaces stores additional copies.
 const MAX_SIZE: u64 = 4 << 30;
-
-/// Number of download attempts before the job fails.
-const MAX_ATTEMPTS: u32 = 8;
 
 /// Cached bots by the digest of their bundles.
 #[derive(Debug)]
@@ -44,6 +42,7 @@ pub(crate) struct BotCache {
     host: Arc<Host>,
     state: Mutex<CacheState>,
     max_size: u64,
+    packages: PackageCache,
     _lock: File,
 }
 
@@ -80,7 +79,14 @@ impl BotCache {
         let directory = recreate_dir(&path)
             .and_then(|()| fs::canonicalize(&path))
             .map_err(|error| spool::unusable(&path, error))?;
-        Ok(Self { directory, host, state: Mutex::default(), max_size: MAX_SIZE, _lock: lock })
+        Ok(Self {
+            directory,
+            host,
+            state: Mutex::default(),
+            max_size: MAX_SIZE,
+            packages: PackageCache::default(),
+            _lock: lock,
+        })
     }
 
     /// Returns the contestant of a bundle, and fetches it if necessary. The error is the reason of
@@ -111,15 +117,19 @@ impl BotCache {
         Ok(contestant)
     }
 
-    /// Fetches the inputs of a job: the contestants of `programs`, and the packed bundle `subject`.
-    /// The error is the reason of the failure, for the organiser.
+    /// Fetches the inputs of a job: the contestants of `programs`, the packed bundle `subject`, and
+    /// the game package. The error is the reason of the failure, for the organiser.
     pub(crate) async fn fetch_inputs(
         &self,
         clients: &CoordinatorClients,
         programs: &[blake3::Hash],
         subject: Option<blake3::Hash>,
+        package: Option<GamePackage>,
     ) -> Result<JobInputs, String> {
         let mut inputs = JobInputs::default();
+        if let Some(package) = package {
+            inputs.package = Some(self.packages.get_or_fetch(clients, &package).await?);
+        }
         for digest in programs {
             inputs.bots.insert(*digest, self.get_or_fetch(clients, *digest).await?);
         }
@@ -195,13 +205,15 @@ impl CachedBot {
     }
 }
 
-/// The bots of a job.
+/// The bots of a job, and its game.
 #[derive(Debug, Default)]
 pub(crate) struct JobInputs {
     /// Contestants by the digests of their bundles.
     pub(crate) bots: HashMap<blake3::Hash, Contestant>,
     /// Bytes of the bundle under trial. Empty for a lot.
     pub(crate) subject: Vec<u8>,
+    /// The game, if it is a package.
+    pub(crate) package: Option<Arc<Package>>,
 }
 
 impl JobInputs {
@@ -211,61 +223,6 @@ impl JobInputs {
         let contestant = self.bots.get(&seat.program).ok_or_else(missing)?;
         Ok(contestant.with_digest(seat.digest))
     }
-}
-
-/// Downloads a bundle, with retries.
-async fn download(clients: &CoordinatorClients, digest: blake3::Hash) -> Result<Vec<u8>, String> {
-    let mut backoff =
-        Backoff::new(&digest.to_string(), backoff::MIN_RECONNECT, backoff::MAX_RECONNECT);
-    for attempt in 1.. {
-        match download_once(clients, digest).await {
-            Ok(bytes) if bytes.len() > MAX_BUNDLE || blake3::hash(&bytes) == digest => {
-                return Ok(bytes);
-            }
-            Ok(bytes) => {
-                let actual = blake3::hash(&bytes);
-                return Err(format!("bundle {digest}: the download has the digest {actual}"));
-            }
-            Err(status) if attempt >= MAX_ATTEMPTS || is_final(&status) => {
-                return Err(format!("bundle {digest}: {}", status.message()));
-            }
-            Err(status) => {
-                warn!(%digest, cause = status.message(), "cannot fetch a bundle; retrying");
-                tokio::time::sleep(backoff.next()).await;
-            }
-        }
-    }
-    unreachable!("the last attempt returns")
-}
-
-/// Whether a retry would fail the same way.
-fn is_final(status: &Status) -> bool {
-    matches!(
-        status.code(),
-        Code::NotFound
-            | Code::InvalidArgument
-            | Code::PermissionDenied
-            | Code::Unauthenticated
-            | Code::FailedPrecondition
-            | Code::Unimplemented
-    )
-}
-
-/// Downloads a bundle once. Stops at the first chunk beyond the size limit.
-async fn download_once(
-    clients: &CoordinatorClients,
-    digest: blake3::Hash,
-) -> Result<Vec<u8>, Status> {
-    let request = FetchBundleRequest { digest: digest.as_bytes().to_vec() };
-    let mut stream = clients.current().fetch_bundle(request).await?.into_inner();
-    let mut bytes = Vec::new();
-    while let Some(piece) = stream.message().await? {
-        bytes.extend_from_slice(&piece.bytes);
-        if bytes.len() > MAX_BUNDLE {
-            break;
-        }
-    }
-    Ok(bytes)
 }
 
 /// Unpacks a bundle into a new directory in `directory`, builds it if necessary, and loads the bot.

@@ -19,6 +19,9 @@ pub enum Fault {
         /// The cause.
         cause: String,
     },
+    /// The rules of a game package failed.
+    #[error("the rules failed: {0}")]
+    Rules(String),
     /// A stop request ended the match.
     #[error("the match was abandoned")]
     Abandoned,

@@ -1,12 +1,14 @@
 //! Jobs: lots and trials, validated from messages.
 
 use std::error::Error;
+use std::sync::{Arc, OnceLock};
 
 use arbiter_games::{Game, Games, Params, Seed};
+use arbiter_packages::{Descriptor, RulesHost, RulesSession};
 use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
 use arbiter_proto::convert::{self, InvalidField};
 use arbiter_proto::ids::Lease;
-use arbiter_proto::settings::Settings;
+use arbiter_proto::settings::{GamePackage, Settings};
 use arbiter_proto::trace::TraceParent;
 use arbiter_proto::v1;
 use serde_json::Value;
@@ -21,8 +23,35 @@ pub(crate) struct Job {
     /// Settings of all its matches.
     pub(crate) settings: Settings,
     pub(crate) task: JobKind,
+    /// Its game, if that is a package.
+    pub(crate) package: Option<PackageJob>,
     /// Parent of its trace.
     pub(crate) trace: Option<TraceParent>,
+}
+
+/// The game package of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct PackageJob {
+    pub(crate) source: GamePackage,
+    /// The rules, once the package is fetched.
+    pub(crate) rules: Arc<LateRules>,
+}
+
+/// Rules that are known only after their game.
+#[derive(Debug, Default)]
+pub(crate) struct LateRules(OnceLock<Arc<dyn RulesHost>>);
+
+impl LateRules {
+    /// Sets the rules, unless they are known already.
+    pub(crate) fn set(&self, rules: Arc<dyn RulesHost>) {
+        drop(self.0.set(rules));
+    }
+}
+
+impl RulesHost for LateRules {
+    fn begin(&self, seed: Seed) -> Result<Box<dyn RulesSession>, String> {
+        self.0.get().ok_or("the game package was not fetched")?.begin(seed)
+    }
 }
 
 /// A lot or a trial.
@@ -45,8 +74,8 @@ pub(crate) struct TrialJob {
 impl Job {
     /// Validates a lot.
     pub(crate) fn lot(games: &Games, lease: Lease, message: v1::Lot) -> Result<Self, InvalidJob> {
-        let game = games.find(&message.game)?;
         let settings = settings(&message.settings)?;
+        let (game, package) = find_game(games, &message.game, &settings)?;
         let results = message.matches.into_iter().map(|match_message| {
             let number = match_message.number;
             assignment(&game, &settings, match_message)
@@ -57,7 +86,7 @@ impl Job {
             return Err("the lot has no matches".into());
         }
         let trace = TraceParent::from_message(&message.trace);
-        Ok(Self { lease, settings, task: JobKind::Lot(matches), trace })
+        Ok(Self { lease, settings, task: JobKind::Lot(matches), package, trace })
     }
 
     /// Validates a trial.
@@ -66,8 +95,8 @@ impl Job {
         lease: Lease,
         message: v1::Trial,
     ) -> Result<Self, InvalidJob> {
-        let game = games.find(&message.game)?;
         let settings = settings(&message.settings)?;
+        let (game, package) = find_game(games, &message.game, &settings)?;
         let params = Params::read(&game, Value::Object(settings.params.clone()))
             .map_err(|error| format!("params: {error}"))?;
         let seed = convert::seed("seed", &message.seed)?;
@@ -76,7 +105,7 @@ impl Job {
         let opponents = results.collect::<Result<_, _>>()?;
         let trace = TraceParent::from_message(&message.trace);
         let task = JobKind::Trial(Box::new(TrialJob { params, seed, subject, opponents }));
-        Ok(Self { lease, settings, task, trace })
+        Ok(Self { lease, settings, task, package, trace })
     }
 
     pub(crate) fn is_trial(&self) -> bool {
@@ -106,6 +135,20 @@ impl Job {
             JobKind::Trial(trial_job) => Some(trial_job.subject.digest),
         }
     }
+}
+
+/// The game of this name: one of `games`, or the package in the settings.
+fn find_game(
+    games: &Games,
+    name: &str,
+    settings: &Settings,
+) -> Result<(Game, Option<PackageJob>), InvalidJob> {
+    let Some(source) = &settings.package else { return Ok((games.find(name)?, None)) };
+    let rules = Arc::new(LateRules::default());
+    let descriptor = Descriptor::parse(&source.descriptor)?;
+    let host: Arc<dyn RulesHost> = Arc::clone(&rules) as _;
+    let game = Game::new(descriptor.game(&source.digest.to_string(), host));
+    Ok((game, Some(PackageJob { source: source.clone(), rules })))
 }
 
 fn settings(text: &str) -> Result<Settings, String> {

@@ -146,7 +146,13 @@ impl Metrics {
                 );
             }
         }
-        for kind in [FaultKind::System, FaultKind::Unclean, FaultKind::Panic, FaultKind::Inputs] {
+        for kind in [
+            FaultKind::System,
+            FaultKind::Unclean,
+            FaultKind::Panic,
+            FaultKind::Inputs,
+            FaultKind::Rules,
+        ] {
             drop(self.counters.faults.get_or_create(&FaultLabels { kind: kind.as_str() }));
         }
         for processor in ["idle", "busy"] {

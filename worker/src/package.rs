@@ -5,7 +5,6 @@
 //! the copy identifies the rules: a better text for bot authors does not change it.
 
 use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,18 +48,38 @@ impl Package {
     /// if it has a build command and they are missing or older than a file beside them.
     pub fn load(path: &Path) -> Result<Self, BotError> {
         let failed = |error: String| BotError::new(path, error);
-        let scratch = ScratchDir::new().map_err(|error| failed(error.to_string()))?;
-        let folder = if path.is_file() {
-            let folder = scratch.path().join("package");
-            unpack_file(path, &folder).map_err(|error| failed(error.to_string()))?;
-            folder
-        } else {
-            bot::absolute(path)?
-        };
+        if path.is_file() {
+            let bytes = read_at_most(path, MAX_BUNDLE as u64);
+            let bytes = bytes.map_err(|error| failed(error.to_string()))?;
+            return Self::unpack(path, &bytes);
+        }
+        let folder = bot::absolute(path)?;
         let descriptor = read_descriptor(&folder)?;
-        if let Some(build) = descriptor.build.as_ref().filter(|_| path.is_dir()) {
+        if let Some(build) = &descriptor.build {
             bot::build_if_stale(&folder, descriptor.carrier.program(), build, is_beside_build)?;
         }
+        let scratch = ScratchDir::new().map_err(|error| failed(error.to_string()))?;
+        Self::with_copy(folder, descriptor, scratch)
+    }
+
+    /// Loads a packed package, which errors call `name`.
+    pub(crate) fn unpack(name: &Path, bytes: &[u8]) -> Result<Self, BotError> {
+        let failed = |error: String| BotError::new(name, error);
+        let scratch = ScratchDir::new().map_err(|error| failed(error.to_string()))?;
+        let folder = scratch.path().join("package");
+        fs::create_dir(&folder).map_err(|error| failed(error.to_string()))?;
+        unpack(bytes, &folder).map_err(|error| failed(error.to_string()))?;
+        let descriptor = read_descriptor(&folder)?;
+        Self::with_copy(folder, descriptor, scratch)
+    }
+
+    /// The package in a folder, with a copy of the files that decide a match.
+    fn with_copy(
+        folder: PathBuf,
+        descriptor: Descriptor,
+        scratch: ScratchDir,
+    ) -> Result<Self, BotError> {
+        let failed = |error: String| BotError::new(&folder, error);
         let rules = scratch.path().join("rules");
         let copy = || -> Result<(), BundleError> {
             let bundle = Bundle::of_package(&folder, |path| !is_beside_rules(path))?;
@@ -81,6 +100,14 @@ impl Package {
     /// The folder of the package.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The text of the descriptor.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn descriptor_text(&self) -> Result<String, BotError> {
+        read_descriptor_text(&self.path)
     }
 
     /// The text for authors of bots, if there is one.
@@ -135,20 +162,14 @@ impl Package {
     }
 }
 
-fn unpack_file(path: &Path, folder: &Path) -> Result<(), BundleError> {
-    let system = BundleError::system(path);
-    let read = || -> io::Result<Vec<u8>> {
-        fs::create_dir(folder)?;
-        read_at_most(path, MAX_BUNDLE as u64)
-    };
-    unpack(&read().map_err(system)?, folder)
+fn read_descriptor_text(folder: &Path) -> Result<String, BotError> {
+    within(folder, GAME_TOML)
+        .and_then(|file| read_text_at_most(&file, MAX_DESCRIPTOR))
+        .map_err(|error| BotError::new(&folder.join(GAME_TOML), error.to_string()))
 }
 
 fn read_descriptor(folder: &Path) -> Result<Descriptor, BotError> {
-    let file = folder.join(GAME_TOML);
-    let text = within(folder, GAME_TOML)
-        .and_then(|file| read_text_at_most(&file, MAX_DESCRIPTOR))
-        .map_err(|error| BotError::new(&file, error.to_string()))?;
+    let text = read_descriptor_text(folder)?;
     Descriptor::parse(&text).map_err(|error| BotError::new(folder, error.to_string()))
 }
 

@@ -96,7 +96,7 @@ impl<'a, W: EventSink> Referee<'a, W> {
                 }
                 Step::Note(note) => self.report(MatchEvent::Noted(&note))?,
                 Step::Illegal(seat, illegal) => self.report_illegal(seat, &illegal)?,
-                Step::Fault(cause) => return Err(Fault::new("the rules failed", cause)),
+                Step::Fault(cause) => return Err(Fault::Rules(cause)),
                 Step::Over(standings) => {
                     wait_for_exits(drivers.iter_mut().zip(is_dismissed))?;
                     return Ok(standings);

@@ -200,6 +200,7 @@ impl Slot {
     /// Runs a job and turns faults and panics into an outcome.
     fn run_job(&self, run: &JobRun, trace: &Span) -> JobOutcome {
         let result = catch_unwind(AssertUnwindSafe(|| {
+            self.load_rules(run)?;
             let (results, trial) = match &run.job.task {
                 JobKind::Lot(matches) => (self.play_lot(run, matches)?, None),
                 JobKind::Trial(trial_job) => {
@@ -228,9 +229,13 @@ impl Slot {
                 info!("job stopped");
                 JobOutcome::Stopped
             }
-            Ok(Err(fault @ Fault::System { .. })) => {
+            Ok(Err(fault)) => {
                 warn!(%fault, "attempt failed");
-                JobOutcome::Failed(v1::FaultKind::System, fault.to_string())
+                let kind = match fault {
+                    Fault::Rules(_) => v1::FaultKind::Rules,
+                    _ => v1::FaultKind::System,
+                };
+                JobOutcome::Failed(kind, fault.to_string())
             }
             Err(panic) => {
                 let message = panic.downcast_ref::<String>().map(String::as_str);
@@ -242,6 +247,15 @@ impl Slot {
                 JobOutcome::Failed(v1::FaultKind::Panic, reason)
             }
         }
+    }
+
+    /// Loads the rules of a job's game package.
+    fn load_rules(&self, run: &JobRun) -> Result<(), Fault> {
+        if let (Some(job), Some(package)) = (&run.job.package, &run.inputs.package) {
+            let rules = package.rules(&self.context.host, &run.stop, &[]);
+            job.rules.set(rules.map_err(|error| Fault::Rules(error.to_string()))?);
+        }
+        Ok(())
     }
 
     /// Directory for the files of this slot's running match.

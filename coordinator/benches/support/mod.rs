@@ -14,7 +14,7 @@ use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{LeasePolicy, NewLot, Order, Queue};
 use arbiter_coordinator::tournament::file::{Audit, Share, TournamentFile};
 use arbiter_coordinator::tournament::lifecycle;
-use arbiter_games::{Games, gomoku};
+use arbiter_games::{Games, RULES_VERSION, gomoku};
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber, TournamentId, VersionId, WorkerId};
 use arbiter_proto::level::Level;
 use arbiter_ranking::Entrant;
@@ -157,7 +157,8 @@ async fn edition_audited(
             .await
             .expect("a tournament")
             .id;
-    let edition = editions::create(pool, tournament, 1, false, NOW).await.expect("an edition");
+    let edition =
+        editions::create(pool, tournament, 1, false, RULES_VERSION, NOW).await.expect("an edition");
     versions::store_bundle(pool, &[0; 32], b"bundle").await.expect("a bundle");
     let mut version_ids = Vec::new();
     let mut transaction = pool.begin().await.expect("a transaction");

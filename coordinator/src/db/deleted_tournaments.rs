@@ -155,7 +155,8 @@ pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> 
         ), tried AS (
             DELETE FROM trials WHERE version IN (SELECT id FROM gone) RETURNING program
         )
-        SELECT digest FROM gone UNION SELECT program FROM tried WHERE program IS NOT NULL";
+        SELECT digest FROM gone UNION SELECT program FROM tried WHERE program IS NOT NULL
+        UNION SELECT bundle FROM tournament_packages WHERE tournament = $1";
     let mut transaction = connection.begin().await?;
     let db = &mut *transaction;
     let bundles: Vec<Vec<u8>> =
@@ -177,7 +178,8 @@ pub async fn finish(connection: &mut PgConnection, tournament: TournamentId) -> 
     let statement = "
         DELETE FROM bundles b WHERE digest = ANY ($1)
           AND NOT EXISTS (SELECT FROM versions v WHERE v.digest = b.digest)
-          AND NOT EXISTS (SELECT FROM trials t WHERE t.program = b.digest)";
+          AND NOT EXISTS (SELECT FROM trials t WHERE t.program = b.digest)
+          AND NOT EXISTS (SELECT FROM tournament_packages p WHERE p.bundle = b.digest)";
     sqlx::query(statement).bind(bundles).execute(&mut *db).await?;
     transaction.commit().await
 }

@@ -3,14 +3,14 @@
 //! An edition consists of the matches of its tournament before its end, without those that are
 //! absent from it ([`EditionScope`]).
 
-use arbiter_games::{Game, Games, RULES_VERSION, string_enum};
+use arbiter_games::{Game, Games, string_enum};
 use arbiter_proto::ids::{BotId, EditionId, MatchId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::postgres::PgArguments;
 use sqlx::{Arguments as _, Error, FromRow, PgConnection, PgExecutor, Result};
 use time::OffsetDateTime;
 
-use super::invalidated_matches;
+use super::{invalidated_matches, tournaments};
 
 string_enum! {
     /// The state of an edition.
@@ -51,7 +51,7 @@ pub struct Edition {
     pub matches: i64,
     /// Whether more matches are planned after the results of these.
     pub open_ended: bool,
-    /// The version of the rules.
+    /// What identifies the rules ([`Game::rules_identity`]).
     pub rules: String,
     /// Number of matches in its standings.
     pub counted: i64,
@@ -163,12 +163,13 @@ pub struct EntrantRow {
     pub version: VersionId,
 }
 
-/// Creates an edition. Its matches are planned later.
+/// Creates an edition by these rules ([`Game::rules_identity`]). Its matches are planned later.
 pub async fn create(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     components: i16,
     open_ended: bool,
+    rules: &str,
     now: OffsetDateTime,
 ) -> Result<EditionId> {
     let statement = "
@@ -183,7 +184,7 @@ pub async fn create(
         )
         SELECT id FROM made";
     let query = sqlx::query_scalar(statement).bind(tournament).bind(components).bind(open_ended);
-    query.bind(now).bind(RULES_VERSION).fetch_one(db).await
+    query.bind(now).bind(rules).fetch_one(db).await
 }
 
 /// Enters versions in an edition, in the order of its schedule.
@@ -492,8 +493,6 @@ pub async fn counted(db: impl PgExecutor<'_>, edition: EditionId) -> Result<i64>
 
 /// The game of an edition.
 pub async fn game(db: impl PgExecutor<'_>, games: &Games, edition: EditionId) -> Result<Game> {
-    let statement = "
-        SELECT t.game FROM editions e JOIN tournaments t ON t.id = e.tournament WHERE e.id = $1";
-    let name: String = sqlx::query_scalar(statement).bind(edition).fetch_one(db).await?;
-    games.find(&name).map_err(|error| Error::Decode(Box::new(error)))
+    let tournament = tournaments::of_edition(db, edition).await?;
+    tournament.game(games).map_err(|error| Error::Decode(Box::new(error)))
 }

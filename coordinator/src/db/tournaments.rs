@@ -1,6 +1,6 @@
 //! Tournaments: a game with its settings, its seed and its state.
 
-use arbiter_games::{Seed, string_enum};
+use arbiter_games::{Game, Games, Seed, string_enum};
 use arbiter_proto::ids::{EditionId, TournamentId};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
@@ -8,6 +8,7 @@ use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
 
 use super::edition_triggers;
+use crate::game_package::{self, GameError};
 
 string_enum! {
     /// The state of a tournament.
@@ -90,6 +91,15 @@ pub struct Tournament {
 }
 
 impl Tournament {
+    /// Its game: one of these, or its package.
+    ///
+    /// # Errors
+    /// If there is no such game, or the stored package is not valid.
+    pub fn game(&self, games: &Games) -> Result<Game, GameError> {
+        let package = game_package::of_settings(&self.settings)?;
+        game_package::find(games, &self.game, package.as_ref())
+    }
+
     /// The value of its beacon, once it is known.
     pub fn beacon_value(&self) -> Option<&BeaconValue> {
         self.beacon.as_ref()?.value.as_ref()
@@ -152,8 +162,13 @@ impl FromRow<'_, PgRow> for Tournament {
 /// version may add columns while this version runs.
 macro_rules! existing {
     ($condition:literal) => {
+        existing!("t.settings", $condition)
+    };
+    ($settings:literal, $condition:literal) => {
         concat!(
-            "SELECT t.id, t.name, t.game, t.settings, t.seed, t.seed_hash, t.state, t.created_at,
+            "SELECT t.id, t.name, t.game, ",
+            $settings,
+            ", t.seed, t.seed_hash, t.state, t.created_at,
                 t.ended_at, t.last_error, t.beacon, t.beacon_value, t.beacon_given_at, t.beacon_from,
                 t.committed_seed
             FROM tournaments t
@@ -228,9 +243,13 @@ pub async fn lock(db: &mut PgConnection, id: TournamentId) -> Result<Option<Tour
     get(db, id).await
 }
 
-/// The tournament of an edition.
+/// The tournament of an edition, with the settings of the edition.
 pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Tournament> {
-    let statement = existing!("AND t.id = (SELECT e.tournament FROM editions e WHERE e.id = $1)");
+    let statement = existing!(
+        "coalesce((SELECT s.settings FROM edition_settings s WHERE s.edition = $1), t.settings)
+            AS settings",
+        "AND t.id = (SELECT e.tournament FROM editions e WHERE e.id = $1)"
+    );
     sqlx::query_as(statement).bind(edition).fetch_one(db).await
 }
 

@@ -122,7 +122,7 @@ fn rule(path: &str) -> Rule {
             Rule { is_long_stream: true, ..with_role(Role::Player) }
         }
         ("arbiter.v1.RankingService", "WatchRanking")
-        | ("arbiter.v1.TournamentService", "WatchEdition" | "ListMatches") => {
+        | ("arbiter.v1.TournamentService", "WatchEdition" | "ListMatches" | "GetPackage") => {
             Rule { is_long_stream: true, ..guest }
         }
         ("arbiter.v1.BotService", "ListBots" | "GetBot")

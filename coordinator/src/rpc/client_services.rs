@@ -73,6 +73,27 @@ client_calls! {
         WatchEditionStream = watch_edition(WatchEditionRequest) -> Edition;
         ListMatchesStream = list_matches(ListMatchesRequest) -> MatchStatus;
         GetRecordStream = get_record(GetRecordRequest) -> RecordPiece;
+        GetPackageStream = get_package(GetPackageRequest) -> BundlePiece;
+    }
+
+    async fn set_package(
+        &self,
+        request: Request<Streaming<v1::SetPackageRequest>>,
+    ) -> Result<Response<v1::Tournament>, Status> {
+        use v1::set_package_request::Part;
+
+        let (caller, mut parts) = split_request(request);
+        let first = parts.message().await?.and_then(|message| message.part);
+        let Some(Part::Upload(upload)) = first else {
+            return Err(Status::invalid_argument("the first part of a package describes it"));
+        };
+        let pieces = parts.map(|message| match message.map_err(|status| to_error(&status))?.part {
+            Some(Part::Bundle(piece)) => Ok(piece),
+            _ => Err(ServiceError::invalid_argument(
+                "after its description a package has only pieces of its files",
+            )),
+        });
+        Ok(Response::new(self.0.set_package(&caller, &upload, pieces).await?))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Single matches: their state, results and records.
 
-use arbiter_games::Seed;
+use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{LotId, MatchId, MatchName, MatchNumber};
 use arbiter_proto::v1::{
     self, GetMatchRequest, GetRecordRequest, ListMatchesRequest, MatchSeat, MatchStatus,
@@ -81,6 +81,12 @@ impl Service {
     pub(crate) async fn edition_of_match(&self, name: &str) -> Result<i32> {
         let (_, id) = self.named_match(&name.parse()?).await?;
         Ok(self.adding_edition(id).await?.number)
+    }
+
+    /// The games that the record of a match may name.
+    pub(crate) async fn games_of_match(&self, name: &str) -> Result<Games> {
+        let (_, id) = self.named_match(&name.parse()?).await?;
+        self.games_of(editions::adding(&self.pool, id).await?).await
     }
 
     /// The edition that added a match.

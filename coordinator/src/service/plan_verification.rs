@@ -15,7 +15,7 @@ use super::{Result, Service, ServiceError, match_name};
 use crate::db::editions::Edition;
 use crate::db::matches::{self, Match};
 use crate::db::records;
-use crate::db::tournaments::{Tournament, TournamentState};
+use crate::db::tournaments::{self, Tournament, TournamentState};
 use crate::tournament::TournamentFile;
 use crate::tournament::lot_assignment::deal_seed;
 use crate::tournament::plan_derivation::{Commitment, EditionSource};
@@ -49,7 +49,9 @@ impl Service {
         tournament: &Tournament,
         edition: &Edition,
     ) -> Result<(TournamentFile, EditionSource)> {
-        let file = TournamentFile::from_json(self.queue.games(), &tournament.settings);
+        // The edition may have begun with another game package.
+        let settings = tournaments::of_edition(&self.pool, edition.id).await?.settings;
+        let file = TournamentFile::from_json(self.queue.games(), &settings);
         let file = file.map_err(|error| {
             ServiceError::internal(format!(
                 "cannot read the settings of {}: {error}",
@@ -70,11 +72,11 @@ impl Service {
         with_records: bool,
         response: &mut CheckEditionResponse,
     ) -> Result<()> {
-        if let Some(reason) = not_derivable(tournament, edition) {
+        let (file, source) = self.read_source(tournament, edition).await?;
+        if let Some(reason) = not_derivable(tournament, &file, edition) {
             response.not_derived = reason;
             return Ok(());
         }
-        let (file, source) = self.read_source(tournament, edition).await?;
         let seed = source.seed;
         let value = tournament.beacon_value();
         let commitment = Commitment {
@@ -143,12 +145,16 @@ impl Service {
 }
 
 /// Why the matches of an edition cannot be derived. None if they can.
-fn not_derivable(tournament: &Tournament, edition: &Edition) -> Option<String> {
+fn not_derivable(
+    tournament: &Tournament,
+    file: &TournamentFile,
+    edition: &Edition,
+) -> Option<String> {
     if tournament.state == TournamentState::Open {
         return Some(format!("the seed of {} is published when it is closed", tournament.name));
     }
     // Another version of the rules may give another plan.
-    (edition.rules != RULES_VERSION).then(|| {
+    (edition.rules != file.game().rules_identity()).then(|| {
         format!(
             "edition {} was planned by version {} of the rules, and this coordinator has version \
              {RULES_VERSION}; run `arbiter verify` of a release with that version on an export",

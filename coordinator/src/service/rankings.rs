@@ -74,7 +74,7 @@ impl Service {
         let row = row.ok_or_else(|| ServiceError::missing("bot", &bot))?;
         let past = standings::of_bot(&self.pool, row.id, visibility.frozen).await?;
         let editions: Vec<_> = past.iter().map(|standing| standing.edition).collect();
-        let game = self.queue.games().find(&tournament.game);
+        let game = tournament.game(self.queue.games());
         let game = game.map_err(|error| ServiceError::internal(error.to_string()))?;
         let _permit = self.permit(caller).await?;
         let ranks = self.boards.ranks(&game, &editions).await?;

@@ -1,22 +1,14 @@
-//! Receives and stores submissions, and queues their trials.
-//!
-//! The coordinator does not interpret bundles. It receives a bundle in pieces, writes them to a
-//! temporary file, and copies the file to the database. It later sends the bundle to workers. This
-//! crate cannot read archives: bundles are unpacked only in a worker's sandbox.
-
-use std::fs::File;
-use std::io::{self, Seek as _, Write as _};
-use std::pin::pin;
+//! Stores submissions, and queues their trials.
 
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::trace::Span;
 use arbiter_proto::v1::{Submission, Version};
 use sqlx::PgConnection;
-use tokio::sync::mpsc;
-use tokio_stream::{Stream, StreamExt as _};
+use tokio_stream::Stream;
 
 use super::entry_policy::check_version_entry;
 use super::leaderboard_freeze::entry_rules;
+use super::received_bundle::{ReceivedBundle, receive};
 use super::{Caller, Principal, Result, Service, ServiceError, micros};
 use crate::access::Role;
 use crate::database_clock;
@@ -25,19 +17,8 @@ use crate::db::tournaments::Tournament;
 use crate::db::trials::TrialState;
 use crate::db::{bots, tokens, tournaments, trace_contexts, trials, versions};
 
-/// The largest bundle, in bytes.
-pub(crate) const MAX_BUNDLE: usize = 64 << 20;
-/// Maximum number of pieces of a bundle that wait to be written.
-const MAX_BUFFERED: usize = 4;
 /// Maximum number of versions of one owner that wait for their trials.
 const MAX_PENDING: i64 = 8;
-
-/// A received bundle.
-struct Bundle {
-    file: File,
-    size: u64,
-    digest: [u8; 32],
-}
 
 impl Service {
     /// Stores a submission, whose bundle arrives in pieces. The permissions are checked before the
@@ -117,11 +98,11 @@ impl Service {
         principal: &Principal,
         tournament: &Tournament,
         submission: &Submission,
-        bundle: Bundle,
+        bundle: ReceivedBundle,
         needs_trial: bool,
         span: &Span,
     ) -> Result<Version> {
-        let Bundle { file, size, digest } = bundle;
+        let ReceivedBundle { file, size, digest } = bundle;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         let now = self.now();
@@ -216,51 +197,4 @@ pub(super) fn message(
         state: state.as_str().to_owned(),
         reason: verdict.clone().filter(|_| sees_verdict).unwrap_or_default(),
     }
-}
-
-/// Receives a bundle into a temporary file without a name.
-async fn receive(pieces: impl Stream<Item = Result<Vec<u8>, ServiceError>>) -> Result<Bundle> {
-    let (sender, receiver) = mpsc::channel(MAX_BUFFERED);
-    let writer = tokio::task::spawn_blocking(move || write(receiver));
-    let mut pieces = pin!(pieces);
-    let mut size = 0;
-    while let Some(piece) = pieces.next().await {
-        let piece = piece?;
-        size += piece.len();
-        if size > MAX_BUNDLE {
-            let error = format!(
-                "the bundle is larger than {} MiB; remove files that the bot does not need",
-                MAX_BUNDLE >> 20
-            );
-            return Err(ServiceError::resource_exhausted(error));
-        }
-        if sender.send(piece).await.is_err() {
-            // The writer has failed. Its error is returned below.
-            break;
-        }
-    }
-    drop(sender);
-    if size == 0 {
-        return Err(ServiceError::invalid_argument("the bundle is empty"));
-    }
-    let result = writer.await.map_err(io::Error::other).flatten();
-    let (file, digest) = result.map_err(|error| {
-        tracing::error!(%error, "cannot write a bundle to a temporary file");
-        ServiceError::unavailable(
-            "the coordinator cannot write the bundle to a temporary file; try again later",
-        )
-    })?;
-    Ok(Bundle { file, size: size as u64, digest })
-}
-
-/// Writes pieces to a temporary file. Returns the rewound file and the digest of its contents.
-fn write(mut pieces: mpsc::Receiver<Vec<u8>>) -> io::Result<(File, [u8; 32])> {
-    let mut file = tempfile::tempfile()?;
-    let mut hasher = blake3::Hasher::new();
-    while let Some(piece) = pieces.blocking_recv() {
-        hasher.update(&piece);
-        file.write_all(&piece)?;
-    }
-    file.rewind()?;
-    Ok((file, hasher.finalize().into()))
 }

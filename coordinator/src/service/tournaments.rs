@@ -10,7 +10,9 @@ use arbiter_proto::v1::{
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-use super::{Caller, DefaultEdition, Result, Service, ServiceError, beacon, change, micros};
+use super::{
+    Caller, DefaultEdition, Result, Service, ServiceError, beacon, change, game_packages, micros,
+};
 use crate::access::Role;
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::{self, Census};
@@ -87,6 +89,7 @@ impl Service {
     ) -> Result<Edition> {
         let principal = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&tournament).await?;
+        game_packages::check_stored(&mut *self.pool.acquire().await?, &tournament).await?;
         let mode = if fresh { PlanMode::Fresh } else { PlanMode::Incremental };
         let request = OpenRequest {
             mode,

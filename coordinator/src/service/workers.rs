@@ -14,11 +14,10 @@ use arbiter_proto::v1::{self, FetchBundleRequest, Hello};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::bundle_stream::BundlePieces;
 use super::lease_return_limit::LeaseReturnLimiter;
 use super::{Caller, Parts, Principal, ResponseStream, Result, Service, ServiceError};
 use crate::access::Role;
-use crate::db::{lease_details, worker_suspensions, workers};
+use crate::db::{lease_details, packages, worker_suspensions, workers};
 use crate::match_audit::Auditor;
 use crate::queue::ReportSender;
 use crate::tournament::lot_assignment::AssignmentBuilder;
@@ -45,7 +44,6 @@ pub struct WorkerParts {
     pub(super) reporter: ReportSender,
     /// Limits the leases that workers return.
     pub(crate) lease_returns: LeaseReturnLimiter,
-    bundles: BundlePieces,
 }
 
 impl Deref for WorkerService {
@@ -76,8 +74,7 @@ impl WorkerService {
         reporter: ReportSender,
     ) -> Self {
         let lease_returns = LeaseReturnLimiter::default();
-        let bundles = BundlePieces::default();
-        Self(Arc::new(WorkerParts { service, assignments, reporter, lease_returns, bundles }))
+        Self(Arc::new(WorkerParts { service, assignments, reporter, lease_returns }))
     }
 
     /// Admits a worker with this token. Then the name of the worker belongs to the token.
@@ -116,7 +113,8 @@ impl WorkerService {
         drop(workers::record_contact(self.service.queue.pool(), worker, self.service.now()).await);
     }
 
-    /// Streams the bundle of a version. A worker with this token must hold a lease that needs it.
+    /// Streams the bundle of a version. A worker with this token must hold a lease that needs it,
+    /// unless it is a game package.
     pub(crate) async fn fetch_bundle(
         &self,
         caller: &Caller,
@@ -125,7 +123,9 @@ impl WorkerService {
         let Principal { id, .. } = caller.require(Role::Worker)?;
         let digest = convert::bytes32("digest", &request.digest)?;
         let pool = self.service.queue.pool();
-        if !lease_details::needs_bundle(pool, *id, &digest).await? {
+        let is_allowed = packages::is_package(pool, &digest).await?
+            || lease_details::needs_bundle(pool, *id, &digest).await?;
+        if !is_allowed {
             let digest = blake3::Hash::from_bytes(digest);
             tracing::warn!(token = %id, %digest, "bundle refused: no lease needs it");
             self.service.metrics().bundles_refused.inc();
@@ -133,7 +133,7 @@ impl WorkerService {
                 "the workers of this token hold no lease that needs this bundle",
             ));
         }
-        let pieces = self.bundles.stream(pool, digest).await?;
+        let pieces = self.service.bundles.stream(pool, digest).await?;
         let pieces = pieces.ok_or_else(|| {
             ServiceError::new(super::ErrorKind::NotFound, "there is no bundle with this digest")
         })?;

@@ -213,7 +213,8 @@ async fn open_due_here(
     }
 }
 
-/// Opens an edition, unless the current one already has all the newest versions. The current
+/// Opens an edition, unless the current one already has all the newest versions and the game package
+/// of the tournament. The current
 /// edition is the running one, or else the official one.
 async fn open_unless_current(
     db: &mut PgConnection,
@@ -231,6 +232,7 @@ async fn open_unless_current(
         let newest = versions::newest(&mut *db, tournament.id).await?;
         let entrant_versions = entrants.iter().map(|entrant| entrant.version);
         if entrant_versions.eq(newest.iter().map(|version| version.id))
+            && has_package_of(games, tournament, &current)
             && !editions::counts_void_result(&mut *db, current.id).await?
         {
             return Ok(None);
@@ -239,6 +241,13 @@ async fn open_unless_current(
     open_edition::open_locked(db, games, tournament, running.as_ref(), PlanMode::Incremental, now)
         .await
         .map(Some)
+}
+
+/// Whether an edition is played with the game package of its tournament, if it has one.
+fn has_package_of(games: &Games, tournament: &Tournament, edition: &Edition) -> bool {
+    let game = tournament.game(games);
+    // The attempt to open an edition reports an error of the game.
+    game.is_ok_and(|game| game.package.is_none() || game.rules_identity() == edition.rules)
 }
 
 async fn official_edition(

@@ -8,7 +8,7 @@
 
 use arbiter_games::{ClockRules, Game, Games, Micros, Params, Seed};
 use arbiter_proto::limits::{Limits, Ponder};
-use arbiter_proto::settings::{Settings, StateScope};
+use arbiter_proto::settings::{GamePackage, Settings, StateScope};
 use arbiter_schedule::Schedule;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -16,6 +16,7 @@ use thiserror::Error;
 
 mod game_defaults;
 mod inline_boards;
+mod inline_package;
 mod parse_keys;
 mod submissions;
 mod toml_tree;
@@ -32,6 +33,8 @@ pub struct TournamentFile {
     pub name: String,
     /// The game with its parameters.
     pub params: Params,
+    /// The game package, if the game is one.
+    pub package: Option<GamePackage>,
     /// Which bots meet, and how often.
     pub schedule: Schedule,
     /// The boards on which each pair meets, in the notation of the game; empty if all matches have
@@ -109,6 +112,16 @@ impl TournamentFile {
         inline_boards::inline(games, text, read)
     }
 
+    /// Replaces the path of a game package with its name, and adds the package, so that the file has
+    /// the same meaning on another machine. The lines of the file keep their numbers. `load` returns
+    /// the name and the package at a path; None if there is no package.
+    pub fn inline_package(
+        text: &str,
+        load: impl FnOnce(&str) -> Option<(String, GamePackage)>,
+    ) -> Result<String, FileError> {
+        inline_package::inline(text, load)
+    }
+
     /// The game.
     pub fn game(&self) -> &Game {
         self.params.game()
@@ -146,6 +159,9 @@ impl TournamentFile {
         if let Some(expected) = self.expected {
             file["expected"] = json!(expected);
         }
+        if let Some(package) = &self.package {
+            file["package"] = json!(package);
+        }
         file
     }
 
@@ -162,7 +178,8 @@ impl TournamentFile {
     /// The settings that workers need for every match.
     pub fn settings(&self) -> Settings {
         let Self { clock, limits, ponder, state, .. } = *self;
-        Settings { params: of_match(&self.params), clock, limits, ponder, state }
+        let package = self.package.clone();
+        Settings { params: of_match(&self.params), clock, limits, ponder, state, package }
     }
 }
 

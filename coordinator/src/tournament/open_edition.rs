@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use arbiter_games::{Games, RULES_VERSION, Seed};
+use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId, VersionId};
 use arbiter_proto::trace::{self, Span};
 use arbiter_ranking::Entrant;
@@ -262,7 +262,7 @@ impl Opening<'_> {
         field: &Field,
     ) -> Result<Option<FormerPlan>, OpenError> {
         let Some(before) = &self.before else { return Ok(None) };
-        if before.rules != RULES_VERSION
+        if before.rules != self.file.game().rules_identity()
             || self.tournament.edition_seed(before.number) != self.seed
             || before.state == EditionState::Cancelled
         {
@@ -481,7 +481,8 @@ async fn insert_edition(
 ) -> Result<EditionId> {
     let components = file.game().columns.len();
     let components = i16::try_from(components).expect("a score has a few numbers");
-    let edition = editions::create(&mut *db, tournament, components, false, now).await?;
+    let rules = file.game().rules_identity();
+    let edition = editions::create(&mut *db, tournament, components, false, rules, now).await?;
     editions::enter(&mut *db, edition, versions).await?;
     Ok(edition)
 }

@@ -51,7 +51,7 @@ pub(super) async fn show(
     let title = format!("Match {name}");
     let replay = match session.service.record(&session.caller, &name).await {
         Ok(record) => {
-            let games = session.service.games().clone();
+            let games = session.service.games_of_match(&name).await?;
             let render = move || replay_cache::render_steps(&games, &record, step, 1);
             replay(&name, &run_replay(&session, render).await?, step)
         }
@@ -80,9 +80,10 @@ pub(super) async fn steps(
     Path((tournament, number)): Path<(String, i64)>,
     Query(StepRange { from, count }): Query<StepRange>,
 ) -> Result<Markup, WebError> {
-    let record = session.service.record(&session.caller, &match_name(&tournament, number)).await?;
+    let name = match_name(&tournament, number);
+    let record = session.service.record(&session.caller, &name).await?;
     let count = count.clamp(1, MAX_STEPS);
-    let games = session.service.games().clone();
+    let games = session.service.games_of_match(&name).await?;
     let render = move || replay_cache::render_steps(&games, &record, from, count);
     let replay = run_replay(&session, render).await?;
     Ok(html! { @for step in &replay.steps { (step) } })

@@ -25,7 +25,7 @@ use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{
     LeasePolicy, LeasedLot, NewLot, Order, Queue, Report, ReportStatus, UploadedRecords,
 };
-use arbiter_games::{Game, Games, Seed, gomoku};
+use arbiter_games::{Game, Games, RULES_VERSION, Seed, gomoku};
 use arbiter_proto::ids::{
     EditionId, LotNumber, MatchNumber, TokenId, TournamentId, VersionId, WorkerId,
 };
@@ -143,7 +143,8 @@ impl Database {
     pub(crate) async fn edition(&self, bots: i32) -> EditionId {
         let tournament = self.tournament("cup", gomoku::game()).await;
         let versions = self.versions(tournament, bots).await;
-        let edition = editions::create(&self.pool, tournament, 1, false, START).await.unwrap();
+        let edition =
+            editions::create(&self.pool, tournament, 1, false, RULES_VERSION, START).await.unwrap();
         editions::enter(&self.pool, edition, &versions).await.unwrap();
         edition
     }

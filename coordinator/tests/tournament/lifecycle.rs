@@ -7,7 +7,7 @@ use arbiter_coordinator::db::lots::{self, LotState};
 use arbiter_coordinator::db::tournaments::TournamentState;
 use arbiter_coordinator::db::{bots, versions};
 use arbiter_coordinator::tournament::{IfRunning, OpenRequest, lifecycle, open_edition};
-use arbiter_games::{Seed, bitwa, blackjack, gomoku, tricks, wojna};
+use arbiter_games::{RULES_VERSION, Seed, bitwa, blackjack, gomoku, tricks, wojna};
 use arbiter_proto::ids::TournamentId;
 
 use crate::fixture::{
@@ -197,7 +197,9 @@ async fn a_closed_tournament_opens_no_edition() {
     let tournament = create_tournament(&database, &tournament_file(wojna::game(), ""), 4).await;
     let error = close_tournament(&queue, tournament.id, START).await.unwrap_err().to_string();
     assert!(error.starts_with("no edition of wojna-cup is complete"), "{error}");
-    let edition = editions::create(&database.pool, tournament.id, 1, false, START).await.unwrap();
+    let edition = editions::create(&database.pool, tournament.id, 1, false, RULES_VERSION, START)
+        .await
+        .unwrap();
     let statement = "
         UPDATE editions SET state = 'complete', matches = 1, ended_at = created_at WHERE id = $1";
     sqlx::query(statement).bind(edition.0).execute(&database.pool).await.unwrap();

@@ -201,6 +201,6 @@ fn show_ending(stderr: &str, exit: Option<&str>) {
 fn to_failure(fault: Fault) -> Failure {
     Failure::Negative(match fault {
         Fault::Abandoned => "interrupted".to_owned(),
-        fault @ Fault::System { .. } => fault.to_string(),
+        fault @ (Fault::System { .. } | Fault::Rules(_)) => fault.to_string(),
     })
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::list::tournament_json;
+use super::package::PackedPackage;
 use crate::cli::client::{ResponseArgs, Server};
 use crate::cli::submit::PackedBot;
 use crate::cli::time_arg::micros;
@@ -21,7 +22,7 @@ use crate::output::{hex, merge, moment};
 /// Create a tournament from a file and submit its house bots.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Paths in the file are relative to it. House bots are built and packed here \
+    after_help = "Paths in the file are relative to it, also that of a game package. House bots are built and packed here \
     first, so a tournament is never created without them.
 
 Examples:
@@ -65,15 +66,20 @@ impl Create {
 pub(crate) struct PreparedTournament {
     text: String,
     file: TournamentFile,
+    package: Option<PackedPackage>,
     bots: Vec<PackedBot>,
 }
 
 impl PreparedTournament {
     /// Reads a tournament file and packs its house bots before the tournament is created.
     pub(crate) fn read(games: &Games, path: &Path) -> Result<Self, Failure> {
-        let (text, file) = read(games, path)?;
-        let bots = house(path, &file.house)?;
-        Ok(Self { text, file, bots })
+        let (text, file, package) = read(games, path)?;
+        let mut paths: Vec<_> = file.house.iter().map(|bot| resolve(path, bot)).collect();
+        if paths.is_empty() {
+            paths.extend(package.iter().flat_map(|package| package.bots.clone()));
+        }
+        let bots = house(path, &paths)?;
+        Ok(Self { text, file, package, bots })
     }
 
     /// The name of the tournament.
@@ -95,7 +101,15 @@ impl PreparedTournament {
 
     /// Creates the tournament.
     pub(crate) async fn create(&self, server: &Server) -> Result<Tournament, Failure> {
-        server.send(CreateTournamentRequest { file: self.text.clone() }).await
+        let created = server.send(CreateTournamentRequest { file: self.text.clone() }).await?;
+        let Some(package) = &self.package else { return Ok(created) };
+        let name = self.name();
+        package.send(server, name).await.map_err(|failure| {
+            failure.with_context(&format!(
+                "tournament {name} was created without its game package; send it with arbiter \
+                 tournament package {name} DIR"
+            ))
+        })
     }
 
     /// Submits the house bots. Existing ones do not change.
@@ -119,26 +133,41 @@ fn resolve(file: &Path, path: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(path)
 }
 
-/// Reads a tournament file: its text, with boards from other files inlined, and the parsed file.
-fn read(games: &Games, path: &Path) -> Result<(String, TournamentFile), Failure> {
+/// Reads a tournament file: its text, with the game package and boards of other files inlined, the
+/// parsed file, and the package.
+fn read(
+    games: &Games,
+    path: &Path,
+) -> Result<(String, TournamentFile, Option<PackedPackage>), Failure> {
     let read_error = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
     let text = fs::read_to_string(path).map_err(read_error)?;
     let invalid = |error| Failure::usage(format!("{}: {error}", path.display()));
+    let mut package = Ok(None);
+    let text = TournamentFile::inline_package(&text, |game| {
+        let folder = resolve(path, game);
+        if games.find(game).is_err() && folder.exists() {
+            package = PackedPackage::load(&folder).map(Some);
+        }
+        let found = package.as_ref().ok()?.as_ref()?;
+        Some((found.name.clone(), found.source.clone()))
+    });
+    let package = package.map_err(|failure| failure.with_context(&path.display().to_string()))?;
+    let text = text.map_err(invalid)?;
     let text =
         TournamentFile::inline(games, &text, |board| fs::read_to_string(resolve(path, board)))
             .map_err(invalid)?;
     let file = TournamentFile::parse(games, &text).map_err(invalid)?;
-    Ok((text, file))
+    Ok((text, file, package))
 }
 
 /// Builds and packs the house bots of a tournament file.
-fn house(file: &Path, paths: &[String]) -> Result<Vec<PackedBot>, Failure> {
+fn house(file: &Path, paths: &[PathBuf]) -> Result<Vec<PackedBot>, Failure> {
     let mut bots: Vec<PackedBot> = Vec::new();
     for path in paths {
         let with_path = |failure: Failure| {
-            failure.with_context(&format!("{}: [house] bots: {path}", file.display()))
+            failure.with_context(&format!("{}: [house] bots: {}", file.display(), path.display()))
         };
-        let bot = PackedBot::build(&resolve(file, path)).map_err(with_path)?;
+        let bot = PackedBot::build(path).map_err(with_path)?;
         if bots.iter().any(|other| other.name == bot.name) {
             return Err(Failure::usage(format!(
                 "{}: [house] has two bots named {}; rename one",

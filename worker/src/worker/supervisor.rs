@@ -374,8 +374,10 @@ impl Supervisor {
                 let bot_cache = Arc::clone(&self.bot_cache);
                 let programs = job.programs();
                 let subject = job.subject();
+                let package = job.package.as_ref().map(|package| package.source.clone());
                 let fetch = async move {
-                    let inputs = bot_cache.fetch_inputs(&clients, &programs, subject).await;
+                    let inputs =
+                        bot_cache.fetch_inputs(&clients, &programs, subject, package).await;
                     (slot, lease, inputs)
                 };
                 let task = self.fetching.spawn(fetch);

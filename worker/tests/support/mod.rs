@@ -265,6 +265,7 @@ pub(crate) fn settings(state: StateScope) -> String {
         limits: arbiter_proto::limits::Limits::OFFICIAL,
         ponder: arbiter_proto::limits::Ponder::Freeze,
         state,
+        package: None,
     };
     serde_json::to_string(&settings).unwrap()
 }

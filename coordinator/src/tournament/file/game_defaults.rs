@@ -52,6 +52,7 @@ impl TournamentFile {
             name: name.to_owned(),
             schedule: schedule(game.official.schedule, boards.len()),
             params,
+            package: None,
             boards,
             clock: ClockRules::OFFICIAL,
             limits,

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use arbiter_games::{Games, Micros, Params, Seed};
+use arbiter_proto::settings::GamePackage;
 use arbiter_schedule::Schedule;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -12,6 +13,7 @@ use super::super::beacon::{MAX_NAME, single_line};
 use super::game_defaults::{OFFICIAL, board, boards, count, schedule_keys};
 use super::toml_tree::{SECTIONS, Source};
 use super::{FileError, Submissions, TournamentFile, object, validate};
+use crate::game_package;
 
 /// The keys at the top of the file.
 const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "rerun", "expected"];
@@ -37,7 +39,9 @@ impl TournamentFile {
         }
         let name = required(source, "name", "every tournament has one")?;
         let game = required(source, "game", &games.list())?;
-        let game = games.find(&game).map_err(|error| source.blame("", "game", &error))?;
+        let package = package(source)?;
+        let game = game_package::find(games, &game, package.as_ref())
+            .map_err(|error| source.blame("", "game", &error))?;
         let official = Self::official(&name, &game);
         let params = params(source, &official)?;
         let (schedule, boards) = schedule(source, &official)?;
@@ -47,6 +51,7 @@ impl TournamentFile {
         let file = Self {
             name,
             params,
+            package,
             schedule,
             boards,
             clock: section(source, "clock", &clock, &keys(&clock), from_value)?,
@@ -92,6 +97,17 @@ fn required(source: &Source, key: &'static str, remedy: &str) -> Result<String, 
 fn top<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<Option<T>, FileError> {
     let value = source.root.get(key).map(T::deserialize);
     value.transpose().map_err(|error| source.blame("", key, &error))
+}
+
+/// The game package. The command line writes this section when it packs a folder.
+fn package(source: &Source) -> Result<Option<GamePackage>, FileError> {
+    let keys = source.section("package")?;
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    check_keys(source, "package", "", &keys, &["bundle", "digest", "descriptor"])?;
+    let package = from_value(keys).map_err(|error| source.blame_section("package", &error))?;
+    Ok(Some(package))
 }
 
 /// The name of the beacon.

@@ -26,8 +26,8 @@ pub(super) struct Source {
 }
 
 /// All sections.
-pub(super) const SECTIONS: [&str; 7] =
-    ["params", "schedule", "clock", "limits", "submissions", "audit", "house"];
+pub(super) const SECTIONS: [&str; 8] =
+    ["params", "schedule", "clock", "limits", "submissions", "audit", "house", "package"];
 
 impl Source {
     /// Reads TOML.

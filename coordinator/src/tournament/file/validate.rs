@@ -79,7 +79,14 @@ fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
             _ if game.seats.contains(&2) => {
                 "it is a game for two; write kind = \"round_robin\"".to_owned()
             }
-            _ => "it is a game for four; write kind = \"foursomes\"".to_owned(),
+            _ if game.seats.contains(&foursomes::SEATS) => {
+                "it is a game for four; write kind = \"foursomes\"".to_owned()
+            }
+            _ => {
+                "tournaments have matches of two seats or tables of four, and it has neither; play \
+                  it with arbiter play"
+                    .to_owned()
+            }
         },
     };
     Err(source.blame("schedule", "kind", &format!("{game}: {cause}")))

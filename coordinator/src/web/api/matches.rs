@@ -213,7 +213,7 @@ impl Handler for GetMatchSteps {
         let record = context.service.record(context.caller(), &name).await?;
         let from = self.from as usize;
         let count = self.limit.entries().min(MAX_STEPS);
-        let games = context.service.games().clone();
+        let games = context.service.games_of_match(&name).await?;
         let replay = move || {
             let text = arbiter_replay::unpack(&record).map_err(Difference::Unreadable)?;
             arbiter_replay::steps(&games, text, from..from.saturating_add(count))

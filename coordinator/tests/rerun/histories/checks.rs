@@ -160,7 +160,10 @@ impl History<'_> {
             planned.push(new_ids[&former]);
         }
         history["bots"] = json!(planned);
-        let first = editions::create(pool, id, edition.components, false, other.now).await.unwrap();
+        let first =
+            editions::create(pool, id, edition.components, false, &edition.rules, other.now)
+                .await
+                .unwrap();
         editions::set_plan_history(pool, first, &history).await.unwrap();
         assert!(editions::cancel(pool, first, other.now).await.unwrap());
     }

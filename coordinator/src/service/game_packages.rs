@@ -1,0 +1,125 @@
+//! Game packages of tournaments: stores and replaces them, and hands them out.
+
+use arbiter_games::Games;
+use arbiter_proto::ids::EditionId;
+use arbiter_proto::settings::GamePackage;
+use arbiter_proto::v1::{BundlePiece, GetPackageRequest, PackageUpload, Tournament};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt as _};
+
+use super::received_bundle::receive;
+use super::{Caller, Result, Service, ServiceError, change};
+use crate::access::Role;
+use crate::db::{editions, packages, tournaments, versions};
+use crate::game_package;
+use crate::tournament::TournamentFile;
+use crate::tournament::lifecycle;
+
+impl Service {
+    /// Stores the package of a tournament, whose packed files arrive in pieces. Another package
+    /// replaces the present one, so that the next edition is played by other rules.
+    pub(crate) async fn set_package(
+        &self,
+        caller: &Caller,
+        upload: &PackageUpload,
+        pieces: impl Stream<Item = Result<Vec<u8>>>,
+    ) -> Result<Tournament> {
+        let principal = caller.require(Role::Organiser)?;
+        let row = self.tournament(&upload.tournament).await?;
+        let package: GamePackage = serde_json::from_str(&upload.package)
+            .map_err(|error| ServiceError::invalid_argument(format!("the package: {error}")))?;
+        let bundle = receive(pieces).await?;
+        if bundle.digest != *package.bundle.0.as_bytes() {
+            let digest = package.bundle;
+            let error = format!("the package has another digest than {digest}; send it again");
+            return Err(ServiceError::invalid_argument(error));
+        }
+        let mut transaction = self.pool.begin().await?;
+        let db = &mut *transaction;
+        let row = lifecycle::lock_open(db, row.id).await?;
+        let settings = with_package(self.games(), &row, &package)?;
+        versions::copy_bundle_in(db, &bundle.digest, bundle.size, bundle.file).await?;
+        packages::add(&mut *db, row.id, &bundle.digest).await?;
+        if settings != row.settings {
+            packages::replace_settings(db, row.id, &settings).await?;
+            if !editions::of_tournament(&mut *db, row.id).await?.is_empty() {
+                tournaments::mark_changed(&mut *db, row.id, self.now()).await?;
+            }
+        }
+        let digests = |settings: &Value| json!({"package": settings["package"]["digest"]});
+        let detail = change(&digests(&row.settings), &digests(&settings));
+        self.record_change(&mut *db, principal, "tournament package", &row.name, Some(&detail))
+            .await?;
+        transaction.commit().await?;
+        self.changes.notify();
+        let row = self.tournament(&upload.tournament).await?;
+        self.tournament_message(row, caller).await
+    }
+
+    /// The packed files of a tournament's package. Everybody may play a public game.
+    pub(crate) async fn get_package(
+        &self,
+        _: &Caller,
+        GetPackageRequest { tournament, bundle }: GetPackageRequest,
+    ) -> Result<impl Stream<Item = Result<BundlePiece>> + Send + use<>> {
+        let row = self.tournament(&tournament).await?;
+        let digest = if bundle.is_empty() {
+            let package = game_package::of_settings(&row.settings)
+                .map_err(|error| ServiceError::internal(error.to_string()))?;
+            let error = || format!("the game of {tournament} is built in");
+            let package = package.ok_or_else(|| ServiceError::failed_precondition(error()))?;
+            *package.bundle.0.as_bytes()
+        } else {
+            let error = |_| ServiceError::invalid_argument("a digest has 32 bytes");
+            bundle.try_into().map_err(error)?
+        };
+        let missing =
+            || ServiceError::missing("game package", blake3::Hash::from(digest).to_string());
+        if !packages::exists(&self.pool, row.id, &digest).await? {
+            return Err(missing());
+        }
+        let pieces = self.bundles.stream(&self.pool, digest).await?.ok_or_else(missing)?;
+        Ok(ReceiverStream::new(pieces).map(|piece| Ok(BundlePiece { bytes: piece? })))
+    }
+
+    /// The built-in games and the game of an edition.
+    pub(crate) async fn games_of(&self, edition: EditionId) -> Result<Games> {
+        let game = editions::game(&self.pool, self.games(), edition).await?;
+        Ok(self.games().with_game(&game))
+    }
+}
+
+/// Refuses to open an edition before the package of its tournament is stored.
+pub(super) async fn check_stored(
+    db: &mut PgConnection,
+    row: &tournaments::Tournament,
+) -> Result<()> {
+    let package = game_package::of_settings(&row.settings)
+        .map_err(|error| ServiceError::internal(error.to_string()))?;
+    let Some(package) = package else { return Ok(()) };
+    if packages::exists(db, row.id, package.bundle.0.as_bytes()).await? {
+        return Ok(());
+    }
+    Err(ServiceError::failed_precondition(format!(
+        "the game package of {} is missing; send it with arbiter tournament package {} DIR",
+        row.name, row.name
+    )))
+}
+
+/// The settings of a tournament with another package of its game.
+fn with_package(
+    games: &Games,
+    row: &tournaments::Tournament,
+    package: &GamePackage,
+) -> Result<Value> {
+    if row.settings.get("package").is_none() {
+        let error = format!("{} plays the built-in game {}, not a package", row.name, row.game);
+        return Err(ServiceError::failed_precondition(error));
+    }
+    let mut settings = row.settings.clone();
+    settings["package"] = json!(package);
+    let file = TournamentFile::from_json(games, &settings)?;
+    Ok(file.to_json())
+}

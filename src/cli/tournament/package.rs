@@ -1,0 +1,113 @@
+//! `arbiter tournament package T DIR`: sends a game package to a tournament.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use arbiter_proto::settings::{GamePackage, HexDigest};
+use arbiter_proto::v1::set_package_request::Part;
+use arbiter_proto::v1::{PackageUpload, SetPackageRequest, Tournament};
+use arbiter_worker::bundle::Bundle;
+use arbiter_worker::package::Package;
+use clap::Args;
+
+use super::list::tournament_json;
+use crate::cli::client::{Server, TournamentArgs};
+use crate::cli::submit::PIECE;
+use crate::failure::Failure;
+use crate::play::game::load;
+use crate::play::progress;
+
+/// Replace the game package of a tournament by another version of the same game.
+///
+/// The next edition is played by the new rules, with all its matches. Earlier editions keep their
+/// leaderboards, their records and their rules.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  arbiter tournament package finals games/connect4")]
+pub(super) struct SetPackage {
+    #[command(flatten)]
+    target: TournamentArgs,
+    /// The folder or packed file of the package.
+    #[arg(value_name = "DIR")]
+    package: PathBuf,
+}
+
+impl SetPackage {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let packed = PackedPackage::load(&self.package)?;
+        let TournamentArgs { tournament, response } = &self.target;
+        let tournament =
+            response.client.run(async |server| packed.send(&server, tournament).await)?;
+        response.print(
+            || tournament_json(&tournament),
+            |out| {
+                let digest = packed.source.digest;
+                out.line(&format!("{}: {} of digest {digest}", tournament.name, tournament.game))
+            },
+        )
+    }
+}
+
+/// A game package with its packed files.
+#[derive(Debug)]
+pub(super) struct PackedPackage {
+    /// The name of the game.
+    pub(super) name: String,
+    /// The package as in a tournament file.
+    pub(super) source: GamePackage,
+    /// The folders of its house bots, by name.
+    pub(super) bots: Vec<PathBuf>,
+    bundle: Bundle,
+    /// Keeps the files of a packed package.
+    _package: Package,
+}
+
+impl PackedPackage {
+    /// Loads and packs the package at `path`.
+    ///
+    /// # Errors
+    /// If there is none, or it is not valid.
+    pub(super) fn load(path: &Path) -> Result<Self, Failure> {
+        let package = load(path)?;
+        let bundle = package.pack().map_err(Failure::usage)?;
+        let digest = HexDigest::try_from(package.digest.clone()).map_err(Failure::usage)?;
+        let descriptor = package.descriptor_text().map_err(Failure::usage)?;
+        Ok(Self {
+            name: package.descriptor.name.clone(),
+            source: GamePackage { bundle: HexDigest(bundle.digest()), digest, descriptor },
+            bots: house_bots(package.path()),
+            bundle,
+            _package: package,
+        })
+    }
+
+    /// Sends it to the tournament of this name.
+    pub(super) async fn send(
+        &self,
+        server: &Server,
+        tournament: &str,
+    ) -> Result<Tournament, Failure> {
+        let bytes = self.bundle.bytes();
+        let package = serde_json::to_string(&self.source).expect("texts can be written as JSON");
+        let first = Part::Upload(PackageUpload { tournament: tournament.to_owned(), package });
+        let bar = progress::bar(bytes.len().div_ceil(PIECE), "pieces sent");
+        let piece_bar = bar.clone();
+        let pieces = bytes.chunks(PIECE).map(|piece| Part::Bundle(piece.to_vec()));
+        let parts: Vec<_> = [first].into_iter().chain(pieces).collect();
+        let requests = parts.into_iter().map(move |part| {
+            piece_bar.inc(u64::from(matches!(part, Part::Bundle(_))));
+            SetPackageRequest { part: Some(part) }
+        });
+        let tournament = server.tournaments().set_package(tokio_stream::iter(requests)).await;
+        bar.finish_and_clear();
+        Ok(tournament?.into_inner())
+    }
+}
+
+/// The folders below `bots` of a package, by name.
+fn house_bots(package: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(package.join("bots")) else { return Vec::new() };
+    let paths: BTreeSet<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.into_iter().filter(|path| path.is_dir()).collect()
+}

@@ -1,0 +1,60 @@
+//! Cache of the game packages that a worker plays. Each package is fetched once.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arbiter_proto::settings::{GamePackage, HexDigest};
+use tokio::sync::OnceCell;
+
+use crate::bundle_download::download;
+use crate::coordinator_clients::CoordinatorClients;
+use crate::package::Package;
+
+/// Maximum number of packages in the cache. Those that are being played stay until their end.
+const MAX_PACKAGES: usize = 16;
+
+type Cell = Arc<OnceCell<Arc<Package>>>;
+
+/// The packages that were used last, the newest at the end.
+#[derive(Debug, Default)]
+pub(crate) struct PackageCache(Mutex<Vec<(HexDigest, Cell)>>);
+
+impl PackageCache {
+    /// The package of a job, fetched if necessary. The error is the reason of the failure, for the
+    /// organiser.
+    pub(crate) async fn get_or_fetch(
+        &self,
+        clients: &CoordinatorClients,
+        source: &GamePackage,
+    ) -> Result<Arc<Package>, String> {
+        let cell = self.cell(source.bundle);
+        let package = cell.get_or_try_init(|| fetch(clients, source)).await?;
+        let digest = &package.digest;
+        // The organiser's program says which files decide a match; this worker saw them.
+        if *digest != source.digest.to_string() {
+            return Err(format!("the game package has the digest {digest}, not {}", source.digest));
+        }
+        Ok(Arc::clone(package))
+    }
+
+    /// The entry of a bundle, which becomes the newest one.
+    fn cell(&self, bundle: HexDigest) -> Cell {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = entries.iter().position(|(other, _)| *other == bundle);
+        let entry = found.map_or_else(|| (bundle, Cell::default()), |index| entries.remove(index));
+        let cell = Arc::clone(&entry.1);
+        entries.push(entry);
+        if entries.len() > MAX_PACKAGES {
+            entries.remove(0);
+        }
+        cell
+    }
+}
+
+async fn fetch(clients: &CoordinatorClients, source: &GamePackage) -> Result<Arc<Package>, String> {
+    let bytes = download(clients, source.bundle.0).await?;
+    let unpacking =
+        tokio::task::spawn_blocking(move || Package::unpack(Path::new("game package"), &bytes));
+    let package = unpacking.await.map_err(|error| error.to_string())?;
+    package.map(Arc::new).map_err(|error| error.to_string())
+}
