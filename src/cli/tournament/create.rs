@@ -22,8 +22,8 @@ use crate::output::{hex, merge, moment};
 /// Create a tournament from a file and submit its house bots.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Paths in the file are relative to it, also that of a game package. House bots are built and packed here \
-    first, so a tournament is never created without them.
+    after_help = "Paths in the file are relative to it, also that of a game package. House bots are \
+    built and packed here first, so a tournament is never created without them.
 
 Examples:
   arbiter tournament create deploy/tournaments/gomoku.toml
