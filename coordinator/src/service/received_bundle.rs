@@ -17,6 +17,7 @@ use super::{Result, ServiceError};
 pub(crate) const MAX_BUNDLE: usize = 64 << 20;
 /// Maximum number of pieces of a bundle that wait to be written.
 const MAX_BUFFERED: usize = 4;
+
 /// A received bundle.
 pub(super) struct ReceivedBundle {
     pub(super) file: File,
