@@ -26,7 +26,7 @@ use crate::db::lots;
 use crate::db::{self, editions, faults, trace_contexts};
 use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{Expired, Part, Queue};
-use crate::tournament::{NextRoundError, episode_rounds};
+use crate::tournament::episode_rounds;
 use arbiter_proto::ids::{EditionId, TournamentId};
 use arbiter_proto::trace::{self, Span};
 
@@ -302,10 +302,7 @@ impl Maintenance {
         let newly_counted = round.counted - counted_before;
         round.suspended.extend(self.suspend_faulty_bots(state, newly_counted, now).await?);
         // All matches of a round may be stored already, with their results.
-        while episode_rounds::plan_next_round(&self.queue, edition)
-            .await
-            .map_err(into_database_error)?
-        {
+        while episode_rounds::plan_next_round(&self.queue, edition).await? {
             round.extended.push(edition);
         }
         if self.queue.complete(edition, now).await? {
@@ -333,11 +330,4 @@ async fn end_trace(queue: &Queue, edition: EditionId, created_at: OffsetDateTime
     let mut span = Span::since("edition complete", parent.as_ref(), created_at.into());
     span.set("edition", i64::from(edition.0));
     tracing::debug!(%edition, trace_id = span.trace_id(), "edition trace ended");
-}
-
-fn into_database_error(error: NextRoundError) -> Error {
-    match error {
-        NextRoundError::Database(_, cause) => cause,
-        NextRoundError::Inconsistent { .. } => Error::Decode(Box::new(error)),
-    }
 }

@@ -33,9 +33,8 @@ pub mod trial_assignment;
 
 pub use auto_edition::EditionOpener;
 pub use beacon::BeaconError;
-pub use episode_rounds::NextRoundError;
 pub use file::{FileError, Rerun, TournamentFile};
-pub use lifecycle::{CreateError, FindError, LifecycleError};
+pub use lifecycle::{CreateError, LifecycleError};
 pub use lot_assignment::{AssignmentBuilder, AssignmentError};
 pub use open_edition::{IfRunning, OpenError, OpenRequest};
 pub use plan_history::PlanMode;

@@ -132,7 +132,9 @@ impl WorkerService {
             }
             // The lot no longer exists, so the queue refuses the report as late.
             Ok(None) => Ok(None),
-            Err(AssignmentError::Database(_, cause)) => Err(cause),
+            Err(AssignmentError::Database(cause) | AssignmentError::Edition(_, cause)) => {
+                Err(cause)
+            }
             Err(error) => Ok(Some(format!("its report cannot be used: {error}"))),
         }
     }

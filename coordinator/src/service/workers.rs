@@ -4,7 +4,6 @@
 //! `rpc` has the stream of a worker. This module stores no leases in memory, so a worker can
 //! reconnect to any coordinator and continue.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use arbiter_games::RULES_VERSION;
@@ -20,8 +19,8 @@ use crate::access::Role;
 use crate::db::{lease_details, packages, worker_suspensions, workers};
 use crate::match_audit::Auditor;
 use crate::queue::ReportSender;
-use crate::tournament::lot_assignment::AssignmentBuilder;
-use crate::tournament::trial_assignment::{self, TrialError};
+use crate::tournament::lot_assignment::{AssignmentBuilder, AssignmentError};
+use crate::tournament::trial_assignment;
 
 /// Maximum number of slots of a worker. A larger number must be a mistake.
 pub(crate) const MAX_SLOTS: u32 = 4096;
@@ -32,11 +31,7 @@ const MAX_DESCRIPTION: usize = 2048;
 
 /// The use cases of workers. Clones are the same service.
 #[derive(Clone, Debug)]
-pub struct WorkerService(Arc<WorkerParts>);
-
-/// The data that the use cases of workers share.
-#[derive(Debug)]
-pub struct WorkerParts {
+pub struct WorkerService {
     /// The use cases of clients.
     pub(crate) service: Service,
     /// Builds the messages that assign lots.
@@ -44,14 +39,6 @@ pub struct WorkerParts {
     pub(super) reporter: ReportSender,
     /// Limits the leases that workers return.
     pub(crate) lease_returns: LeaseReturnLimiter,
-}
-
-impl Deref for WorkerService {
-    type Target = WorkerParts;
-
-    fn deref(&self) -> &WorkerParts {
-        &self.0
-    }
 }
 
 /// A worker that was admitted on a stream.
@@ -73,8 +60,7 @@ impl WorkerService {
         assignments: Arc<AssignmentBuilder>,
         reporter: ReportSender,
     ) -> Self {
-        let lease_returns = LeaseReturnLimiter::default();
-        Self(Arc::new(WorkerParts { service, assignments, reporter, lease_returns }))
+        Self { service, assignments, reporter, lease_returns: LeaseReturnLimiter::default() }
     }
 
     /// Admits a worker with this token. Then the name of the worker belongs to the token.
@@ -146,7 +132,7 @@ impl WorkerService {
         lease: Lease,
         version: VersionId,
         lease_ms: i64,
-    ) -> Result<v1::Trial, TrialError> {
+    ) -> Result<v1::Trial, AssignmentError> {
         let queue = &self.service.queue;
         trial_assignment::assignment(queue.pool(), queue.games(), lease, version, lease_ms).await
     }

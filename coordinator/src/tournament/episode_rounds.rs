@@ -8,44 +8,21 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use arbiter_games::{Episode, Games, Score, SeatResult, Seed, StartError, TablePlan};
+use arbiter_games::{Episode, Games, Score, SeatResult, Seed, TablePlan};
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_ranking::Entrant;
-use arbiter_schedule::ScheduleError;
 use serde_json::{Map, Value};
 use sqlx::{Error, PgConnection};
 
+use super::TournamentFile;
 use super::edition_matches::EditionMatches;
 use super::file::of_match;
 use super::open_edition::with_entrants;
-use super::{FileError, TournamentFile};
 use crate::db::editions::Edition;
 use crate::db::matches::{self, Match, Seats};
 use crate::db::results::{self, SeatedResult};
 use crate::db::{self, absences, editions, tournaments};
 use crate::queue::{PlanError, Queue};
-
-/// Why a round cannot be planned.
-#[derive(Debug, thiserror::Error)]
-pub enum NextRoundError {
-    /// The database failed.
-    #[error("cannot plan the next round of edition {0}: {1}")]
-    Database(EditionId, #[source] Error),
-    /// The stored data are inconsistent.
-    #[error("cannot plan the next round of edition {0}: {1}")]
-    Inconsistent(EditionId, String),
-}
-
-/// Why episodes cannot be created.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RoundsError {
-    #[error(transparent)]
-    Schedule(#[from] ScheduleError),
-    #[error(transparent)]
-    Start(#[from] StartError),
-    #[error("the schedule has no episodes")]
-    ScheduleKind,
-}
 
 /// All episodes of an edition, at the beginning of a round.
 #[derive(Debug)]
@@ -67,13 +44,14 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// The first round.
-    pub(super) fn new(file: &TournamentFile, bots: usize, seed: Seed) -> Result<Self, RoundsError> {
-        let arbiter_schedule::Plan::Episodes(plan) = file.schedule.plan(bots, seed)? else {
-            return Err(RoundsError::ScheduleKind);
+    pub(super) fn new(file: &TournamentFile, bots: usize, seed: Seed) -> Result<Self, String> {
+        let plan = file.schedule.plan(bots, seed).map_err(|error| error.to_string())?;
+        let arbiter_schedule::Plan::Episodes(plan) = plan else {
+            return Err("the schedule has no episodes".to_owned());
         };
         let episodes = plan.keys().map(|key| file.params.episode(bots, seed.derive(&key)));
         let mut rounds = Self {
-            episodes: episodes.collect::<Result<_, _>>()?,
+            episodes: episodes.collect::<Result<_, _>>().map_err(|error| error.to_string())?,
             tables: Vec::new(),
             round: 1,
             last: file.rounds(),
@@ -193,29 +171,25 @@ fn standings(played: &SeatedResult) -> Result<Vec<SeatResult>, String> {
 
 /// Plans the next round of an edition if all planned matches are counted. Returns whether this call
 /// planned it. If there are several concurrent calls, only one plans it.
-pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> Result<bool, NextRoundError> {
-    let database_error = |cause| NextRoundError::Database(edition, cause);
+pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> sqlx::Result<bool> {
     let pool = queue.pool();
-    let Some(planned) =
-        editions::matches_if_round_ended(pool, edition).await.map_err(database_error)?
-    else {
+    let Some(planned) = editions::matches_if_round_ended(pool, edition).await? else {
         return Ok(false);
     };
-    let mut transaction = pool.begin().await.map_err(database_error)?;
+    let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
-    db::lift_time_limits(&mut *db).await.map_err(database_error)?;
-    let row = editions::get(&mut *db, edition).await.map_err(database_error)?;
-    let row = row.ok_or_else(|| database_error(Error::RowNotFound))?;
-    absences::lock(&mut *db, row.tournament).await.map_err(database_error)?;
+    db::lift_time_limits(&mut *db).await?;
+    let row = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
+    absences::lock(&mut *db, row.tournament).await?;
     // If another coordinator has planned this round in the meantime, the number of matches has
     // changed.
-    if !editions::lock(&mut *db, edition, planned).await.map_err(database_error)? {
+    if !editions::lock(&mut *db, edition, planned).await? {
         // The check locked the row of the edition, and leases skip locked rows.
-        transaction.rollback().await.map_err(database_error)?;
+        transaction.rollback().await?;
         return Ok(false);
     }
     add_next_round(db, queue.games(), &row).await?;
-    transaction.commit().await.map_err(database_error)?;
+    transaction.commit().await?;
     Ok(true)
 }
 
@@ -223,33 +197,32 @@ async fn add_next_round(
     db: &mut PgConnection,
     games: &Games,
     edition: &Edition,
-) -> Result<(), NextRoundError> {
+) -> sqlx::Result<()> {
     let id = edition.id;
-    let database_error = |cause| NextRoundError::Database(id, cause);
-    let inconsistent = |reason: String| NextRoundError::Inconsistent(id, reason);
-    let tournament = tournaments::of_edition(&mut *db, id).await.map_err(database_error)?;
+    let inconsistent = |reason: String| {
+        Error::Decode(format!("cannot plan the next round of edition {id}: {reason}").into())
+    };
+    let tournament = tournaments::of_edition(&mut *db, id).await?;
     let file = TournamentFile::from_json(games, &tournament.settings)
-        .map_err(|error: FileError| inconsistent(error.to_string()))?;
-    let entrants = editions::entrants(&mut *db, id).await.map_err(database_error)?;
+        .map_err(|error| inconsistent(error.to_string()))?;
+    let entrants = editions::entrants(&mut *db, id).await?;
     let entrants: Vec<_> = entrants.into_iter().map(|row| row.entrant).collect();
     let seed = tournament.edition_seed(edition.number);
-    let mut rounds = Rounds::new(&file, entrants.len(), seed)
-        .map_err(|error| inconsistent(error.to_string()))?;
+    let mut rounds = Rounds::new(&file, entrants.len(), seed).map_err(inconsistent)?;
     while rounds.first < edition.matches {
         let round = with_entrants(rounds.matches(), &entrants).collect::<Vec<_>>();
-        let results = results_of(db, edition, &round, &entrants).await.map_err(database_error)?;
+        let results = results_of(db, edition, &round, &entrants).await?;
         if results.len() < round.len() {
             return Err(inconsistent(format!("round {} is not over", rounds.round)));
         }
         rounds.finish(&results).map_err(inconsistent)?;
     }
-    let adding = EditionMatches::new(&mut *db, &file, edition.scope(), 0).await;
-    let mut adding = adding.map_err(database_error)?;
+    let mut adding = EditionMatches::new(&mut *db, &file, edition.scope(), 0).await?;
     let round = with_entrants(rounds.matches(), &entrants);
-    adding.add(&mut *db, round.collect::<Vec<_>>().into_iter()).await.map_err(database_error)?;
+    adding.add(&mut *db, round.collect::<Vec<_>>().into_iter()).await?;
     adding.finish(db, rounds.is_open_ended()).await.map_err(|error| match error {
-        PlanError::Database(cause) => NextRoundError::Database(id, cause),
-        PlanError::Invalid(_, reason) => NextRoundError::Inconsistent(id, reason),
+        PlanError::Database(cause) => cause,
+        PlanError::Invalid(_, reason) => inconsistent(reason),
     })
 }
 

@@ -14,6 +14,7 @@ use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
 use super::lot_size::per_lot;
+use super::open_edition::read_settings;
 use super::plan_history::{self, PlanMode, PlannedField};
 use super::planner::listed;
 use super::{OpenError, TournamentFile};
@@ -114,12 +115,11 @@ impl NextEdition {
         tournament: Tournament,
         mode: PlanMode,
     ) -> Result<Self, OpenError> {
-        let file = settings(games, &tournament)?;
+        let file = read_settings(games, &tournament)?;
         let versions = versions::newest(&mut *db, tournament.id).await?;
         let bots: Vec<_> = versions.iter().map(|version| version.bot).collect();
         let seed = tournament.next_seed();
-        let entry = plan_history::next(db, (tournament.id, seed), &file, &bots, mode).await?;
-        let entry = entry.map_err(|cause| schedule_error(&tournament, cause))?;
+        let entry = plan_history::next(db, &tournament, &file, &bots, mode).await?;
         let rows = bots::list(&mut *db, tournament.id).await?;
         let bot_names: HashMap<_, _> = rows.iter().map(|bot| (bot.id, &bot.name)).collect();
         let key = |bot: &BotId| bot_names.get(bot).map(|name| NameKey::of(seed, name));
@@ -140,7 +140,7 @@ impl NextEdition {
     /// The matches of the edition.
     pub fn matches(&self) -> Result<Plan, OpenError> {
         let Self { file, tournament, names, entry, .. } = self;
-        let to_error = |cause| schedule_error(tournament, cause);
+        let to_error = |cause| OpenError::schedule(tournament, cause);
         let seed = tournament.next_seed();
         match listed(file, &entry.field, names, seed).map_err(to_error)? {
             Some(matches) => Ok(Plan::Matches(matches)),
@@ -253,13 +253,12 @@ pub async fn plan_guarantees(
     tournament: &Tournament,
     edition: EditionId,
 ) -> Result<PlanGuarantees, OpenError> {
-    let file = settings(games, tournament)?;
+    let file = read_settings(games, tournament)?;
     let seed = tournament.edition_seed(editions::number(&mut *db, edition).await?);
-    let entry = plan_history::of_edition(db, (tournament.id, seed), &file, edition).await?;
     let PlannedField { field, history } =
-        entry.map_err(|cause| schedule_error(tournament, cause))?;
+        plan_history::of_edition(db, (tournament, seed), &file, edition).await?;
     let plan = file.schedule.plan_for(&field, seed);
-    let (claim, seats) = match plan.map_err(|cause| schedule_error(tournament, cause))? {
+    let (claim, seats) = match plan.map_err(|cause| OpenError::schedule(tournament, cause))? {
         Plan::Matches(matches) => (Some(matches.claim()), matches.seats()),
         Plan::Episodes(_) => (None, 0),
     };
@@ -273,7 +272,7 @@ pub async fn typical(
     tournament: &Tournament,
     bots: usize,
 ) -> Result<(f64, Option<u64>), OpenError> {
-    let file = settings(games, tournament)?;
+    let file = read_settings(games, tournament)?;
     let means = estimate_inputs::means(db, tournament.id).await?;
     let max_matches = match file.schedule.plan_for(&bots.into(), tournament.seed) {
         Ok(Plan::Episodes(plan)) => Some(plan.max_matches(file.rounds())),
@@ -285,15 +284,6 @@ pub async fn typical(
 #[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
 fn match_ms(means: &Means, file: &TournamentFile) -> f64 {
     means.wall_ms.unwrap_or(file.expected_ms() as f64)
-}
-
-fn settings(games: &Games, tournament: &Tournament) -> Result<TournamentFile, OpenError> {
-    TournamentFile::from_json(games, &tournament.settings)
-        .map_err(|cause| OpenError::Settings(tournament.name.clone(), cause))
-}
-
-fn schedule_error(tournament: &Tournament, cause: arbiter_schedule::ScheduleError) -> OpenError {
-    OpenError::Schedule(tournament.name.clone(), cause)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use arbiter_games::Seed;
 use arbiter_proto::ids::TournamentId;
-use sqlx::{Error, PgConnection, PgPool};
+use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 
 use super::TournamentFile;
@@ -34,17 +34,6 @@ pub enum CreateError {
     NoRandomNumbers(#[source] std::io::Error),
     /// The database failed.
     #[error("cannot store the tournament: {0}")]
-    Database(#[from] Error),
-}
-
-/// Why a tournament is not found.
-#[derive(Debug, thiserror::Error)]
-pub enum FindError {
-    /// There is no tournament with this name.
-    #[error("there is no tournament {0}; `arbiter tournament list` shows all of them")]
-    Unknown(String),
-    /// The database failed.
-    #[error("cannot find the tournament: {0}")]
     Database(#[from] Error),
 }
 
@@ -127,12 +116,6 @@ pub async fn create(
         if is_duplicate(&error) { CreateError::Taken(name) } else { error.into() }
     })?;
     Ok(tournaments::get(db, id).await?.ok_or(Error::RowNotFound)?)
-}
-
-/// The tournament with this name.
-pub async fn find(pool: &PgPool, name: &str) -> Result<Tournament, FindError> {
-    let row = tournaments::find(pool, name).await?;
-    row.ok_or_else(|| FindError::Unknown(name.to_owned()))
 }
 
 /// Cancels a tournament and its running edition, in the caller's transaction.

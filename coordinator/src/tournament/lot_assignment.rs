@@ -14,8 +14,8 @@ use arbiter_ranking::Entrant;
 use serde_json::{Map, Value, json};
 use sqlx::{Error, PgPool};
 
+use super::TournamentFile;
 use super::report_check::{Checker, LotCheck};
-use super::{FileError, TournamentFile};
 use crate::cache::Cache;
 use crate::db::entrants::{EntrantInfo, Roster};
 use crate::db::lots::LeasedLot;
@@ -31,21 +31,18 @@ pub use bot_state::{StateBudget, StateReservation};
 /// Maximum number of editions in the cache: more than run at the same time.
 const CACHED_EDITIONS: usize = 64;
 
-/// Why a lot cannot be assigned.
+/// Why a lot or a trial cannot be assigned.
 #[derive(Debug, thiserror::Error)]
 pub enum AssignmentError {
-    /// The database failed.
+    /// The database cannot be read at present.
+    #[error("the database failed: {0}")]
+    Database(#[from] Error),
+    /// The database failed to read an edition.
     #[error("cannot read edition {0}: {1}")]
-    Database(EditionId, #[source] Error),
-    /// The database failed before the edition was known.
-    #[error("cannot read the edition of match {0}: {1}")]
-    Edition(MatchId, #[source] Error),
-    /// The stored tournament file is not valid for this release.
-    #[error("cannot read the settings of edition {0}: {1}")]
-    Settings(EditionId, #[source] FileError),
-    /// A match refers to missing data.
-    #[error("lot {0} is inconsistent: there is no {1}")]
-    MissingData(LotId, String),
+    Edition(EditionId, #[source] Error),
+    /// The stored data are missing or invalid, as described.
+    #[error("{0}")]
+    InvalidData(String),
 }
 
 /// The data that all lots of an edition share.
@@ -113,8 +110,7 @@ impl AssignmentBuilder {
         let start = Instant::now();
         let edition = self.edition_of(&work.lot).await?;
         let edition_data = self.edition_data(edition).await?;
-        let files = Files::read(&self.pool, &work, memory).await;
-        let files = files.map_err(|cause| AssignmentError::Database(edition, cause))?;
+        let files = Files::read(&self.pool, &work, memory).await?;
         // Only the wait for memory may take long.
         let wait_ms = match files.memory {
             Some(_) => i64::try_from(start.elapsed().as_millis()).unwrap_or(0),
@@ -152,22 +148,21 @@ impl AssignmentBuilder {
         count: i32,
     ) -> Result<Option<LotCheck>, AssignmentError> {
         let match_id = MatchId { tournament: id.tournament, number: first };
-        let edition = match self.adding(match_id).await {
-            Err(AssignmentError::Edition(_, Error::RowNotFound)) => return Ok(None),
+        let adding =
+            async { self.edition_data(editions::adding(&self.pool, match_id).await?).await };
+        let edition_data = match adding.await {
+            Err(
+                AssignmentError::Database(Error::RowNotFound)
+                | AssignmentError::Edition(_, Error::RowNotFound),
+            ) => return Ok(None),
             result => result?,
         };
-        let database_error = |cause| AssignmentError::Database(edition, cause);
-        let edition_data = match self.edition_data(edition).await {
-            Err(AssignmentError::Database(_, Error::RowNotFound)) => return Ok(None),
-            result => result?,
-        };
-        let matches = matches::range(&self.pool, id.tournament, first, count).await;
-        let matches = matches.map_err(database_error)?;
+        let matches = matches::range(&self.pool, id.tournament, first, count).await?;
         if matches.is_empty() {
             return Ok(None);
         }
         let check = edition_data.checker.lot(matches.iter());
-        check.map(Some).map_err(|data| AssignmentError::MissingData(id, data))
+        check.map(Some).map_err(|data| missing_data(id, &data))
     }
 
     /// The assignment of one match without files, with the game and the settings of its lot.
@@ -180,26 +175,24 @@ impl AssignmentBuilder {
         let tournament = edition_data.tournament;
         let lot = LotId { tournament, number: LotNumber(planned.number.0) };
         let assignment = edition_data.match_assignment(planned, &mut Files::default());
-        let assignment = assignment.map_err(|data| AssignmentError::MissingData(lot, data))?;
+        let assignment = assignment.map_err(|data| missing_data(lot, &data))?;
         Ok((edition_data.game.clone(), edition_data.settings.clone(), assignment))
     }
 
     /// The edition that a lot is played for. A shadow match has the rules and the seed of the edition
     /// that added it.
     async fn edition_of(&self, lot: &LeasedLot) -> Result<EditionId, AssignmentError> {
-        match (lot.edition, lot.lease.shadow()) {
-            (Some(edition), _) => Ok(edition),
-            (None, Some(id)) => self.adding(id).await,
-            (None, None) => {
-                let tournament = lot.lease.lot.tournament;
-                self.adding(MatchId { tournament, number: lot.first_match() }).await
-            }
+        if let Some(edition) = lot.edition {
+            return Ok(edition);
         }
-    }
-
-    async fn adding(&self, id: MatchId) -> Result<EditionId, AssignmentError> {
-        let edition = editions::adding(&self.pool, id).await;
-        edition.map_err(|cause| AssignmentError::Edition(id, cause))
+        let LotId { tournament, .. } = lot.lease.lot;
+        let id = lot.lease.shadow().unwrap_or(MatchId { tournament, number: lot.first_match() });
+        match editions::adding(&self.pool, id).await {
+            Err(Error::RowNotFound) => {
+                Err(AssignmentError::InvalidData(format!("no edition has match {id}")))
+            }
+            edition => Ok(edition?),
+        }
     }
 
     async fn edition_data(&self, edition: EditionId) -> Result<Arc<EditionData>, AssignmentError> {
@@ -217,12 +210,14 @@ impl EditionData {
         games: &Games,
         edition: EditionId,
     ) -> Result<Self, AssignmentError> {
-        let database_error = |cause| AssignmentError::Database(edition, cause);
-        let tournament = tournaments::of_edition(pool, edition).await.map_err(database_error)?;
-        let number = editions::number(pool, edition).await.map_err(database_error)?;
-        let file = TournamentFile::from_json(games, &tournament.settings)
-            .map_err(|cause| AssignmentError::Settings(edition, cause))?;
-        let roster = Roster::of(pool, edition).await.map_err(database_error)?;
+        let edition_error = |cause| AssignmentError::Edition(edition, cause);
+        let tournament = tournaments::of_edition(pool, edition).await.map_err(edition_error)?;
+        let number = editions::number(pool, edition).await.map_err(edition_error)?;
+        let file = TournamentFile::from_json(games, &tournament.settings).map_err(|cause| {
+            let error = format!("cannot read the settings of edition {edition}: {cause}");
+            AssignmentError::InvalidData(error)
+        })?;
+        let roster = Roster::of(pool, edition).await.map_err(edition_error)?;
         let trace = if trace::is_enabled() {
             trace_contexts::of_edition(pool, edition).await.map_err(database_error)?
         } else {
@@ -252,11 +247,11 @@ impl EditionData {
         mut files: Files,
     ) -> Result<PreparedLot, AssignmentError> {
         let Work { lot, matches } = work;
-        let missing_data = |data| AssignmentError::MissingData(lot.lease.lot, data);
+        let missing_data = |data: String| missing_data(lot.lease.lot, &data);
         let check = self.checker.lot(matches.iter());
         let matches = matches.into_iter().map(|planned| {
             let assignment = self.match_assignment(planned, &mut files).map_err(missing_data)?;
-            Ok(assignment.into())
+            Ok::<_, AssignmentError>(assignment.into())
         });
         let mut span = Span::follow("lot leased", self.trace.as_ref());
         span.set("lot", lot.lease.to_string());
@@ -301,6 +296,11 @@ impl EditionData {
         let seed = deal_seed(self.seed, planned.seed_key);
         Ok(MatchAssignment { number: planned.number, seed, seats, params })
     }
+}
+
+/// A lot refers to missing data.
+fn missing_data(lot: LotId, data: &str) -> AssignmentError {
+    AssignmentError::InvalidData(format!("lot {lot} is inconsistent: there is no {data}"))
 }
 
 /// A bot in a seat, without files.

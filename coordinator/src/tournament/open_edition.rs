@@ -73,6 +73,13 @@ pub enum OpenError {
     Stopped,
 }
 
+impl OpenError {
+    /// The schedule of a tournament is impossible.
+    pub(super) fn schedule(tournament: &Tournament, cause: ScheduleError) -> Self {
+        Self::Schedule(tournament.name.clone(), cause)
+    }
+}
+
 /// A request to open an edition.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRequest {
@@ -175,17 +182,14 @@ pub(super) async fn open_locked(
     mode: PlanMode,
     now: OffsetDateTime,
 ) -> Result<Edition, OpenError> {
-    let Tournament { id, name, settings, .. } = tournament;
-    let seed = tournament.next_seed();
-    let file = read_settings(games, name, settings)?;
+    let Tournament { id, name, .. } = tournament;
+    let file = read_settings(games, tournament)?;
     let versions: Vec<_> = versions::newest(&mut *db, *id).await?;
-    let schedule_error = |cause| OpenError::Schedule(name.clone(), cause);
     let bots: Vec<_> = versions.iter().map(|version| version.bot).collect();
     let version_ids: Vec<_> = versions.into_iter().map(|version| version.id).collect();
     let mut span = trace(db, &version_ids, before).await?;
     db::limit_pause(&mut *db, db::MAX_PLANNING_PAUSE).await?;
-    let entry =
-        plan_history::next(db, (*id, seed), &file, &bots, mode).await?.map_err(schedule_error)?;
+    let entry = plan_history::next(db, tournament, &file, &bots, mode).await?;
     let edition = insert_edition(db, *id, &file, &version_ids, now).await?;
     span.set("tournament", name.clone());
     span.set("edition", i64::from(edition.0));
@@ -196,6 +200,7 @@ pub(super) async fn open_locked(
         editions::set_plan_history(&mut *db, edition, &json!(history)).await?;
     }
     let before_this = editions::newest_before(&mut *db, edition).await?;
+    let seed = tournament.next_seed();
     let opening = Opening { db, tournament, file: &file, seed, before: before_this };
     opening.store_matches(&entry, edition).await?;
     if let Some(before) = before {
@@ -225,20 +230,21 @@ impl Opening<'_> {
         entry: &PlannedField,
         edition: EditionId,
     ) -> Result<(), OpenError> {
-        let name = &self.tournament.name;
-        let schedule_error = |cause| OpenError::Schedule(name.clone(), cause);
+        let tournament = self.tournament;
         let field = Field::of(&mut *self.db, edition, self.seed).await?;
-        let planner = Planner::new(self.file, &entry.field, &field.names, self.seed);
-        let Some(planner) = planner.map_err(schedule_error)? else {
+        let planner = Planner::new(self.file, &entry.field, &field.names, self.seed)
+            .map_err(|cause| OpenError::schedule(tournament, cause))?;
+        let Some(planner) = planner else {
             let rounds = Rounds::new(self.file, field.names.len(), self.seed)
-                .map_err(|cause| PlanError::Invalid(edition, cause.to_string()))?;
+                .map_err(|cause| PlanError::Invalid(edition, cause))?;
             let matches = with_entrants(rounds.matches(), &field.entrants);
             let matches: Vec<_> = matches.collect();
             return self.store_all(edition, matches.into_iter(), rounds.is_open_ended()).await;
         };
         let former = self.former_plan(entry, &field).await?;
         if !former.as_ref().is_some_and(|former| former.has_same_bots) {
-            planner.prove().map_err(|cause| OpenError::Broken(name.clone(), cause))?;
+            let broken = |cause| OpenError::Broken(tournament.name.clone(), cause);
+            planner.prove().map_err(broken)?;
         }
         let matches = || with_entrants(planner.matches(), &field.entrants);
         if planner.is_chained() {
@@ -269,10 +275,12 @@ impl Opening<'_> {
             return Ok(None);
         }
         let db = &mut *self.db;
-        let former = (self.tournament.id, self.seed);
-        let planned = plan_history::of_edition(db, former, self.file, before.id).await?;
-        // A plan that is impossible now was made by another program.
-        let Ok(planned) = planned else { return Ok(None) };
+        let former = (self.tournament, self.seed);
+        let planned = match plan_history::of_edition(db, former, self.file, before.id).await {
+            // A plan that is impossible now was made by another program.
+            Err(OpenError::Schedule(..)) => return Ok(None),
+            planned => planned?,
+        };
         let its_field = Field::of(db, before.id, self.seed).await?;
         let has_same_bots = its_field.bots == field.bots && planned.history == entry.history;
         Ok(Some(FormerPlan { planned, field: its_field, has_same_bots }))
@@ -464,11 +472,10 @@ async fn trace(
 /// Reads the stored tournament file.
 pub(super) fn read_settings(
     games: &Games,
-    name: &str,
-    settings: &Value,
+    tournament: &Tournament,
 ) -> Result<TournamentFile, OpenError> {
-    TournamentFile::from_json(games, settings)
-        .map_err(|cause| OpenError::Settings(name.to_owned(), cause))
+    TournamentFile::from_json(games, &tournament.settings)
+        .map_err(|cause| OpenError::Settings(tournament.name.clone(), cause))
 }
 
 /// Inserts an edition with these versions.

@@ -173,12 +173,12 @@ impl EditionSource {
         let entrants =
             self.bots.get(..self.entrants).ok_or("there are fewer bots than entrants")?;
         let names: Vec<_> = entrants.iter().map(|bot| NameKey::of(self.seed, &bot.name)).collect();
-        let field = plan_history::field_of(self, file).map_err(|error| error.to_string())?;
+        let field = plan_history::field_of(self, file)?;
         let planner = Planner::new(file, &field, &names, self.seed);
         if let Some(planner) = planner.map_err(|error| error.to_string())? {
             return planner.matches().try_for_each(|next| visit(next).map(drop));
         }
-        let mut rounds = Rounds::new(file, self.entrants, self.seed).map_err(|e| e.to_string())?;
+        let mut rounds = Rounds::new(file, self.entrants, self.seed)?;
         loop {
             let mut planned = 0;
             let mut played = Vec::new();

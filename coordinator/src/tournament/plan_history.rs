@@ -18,10 +18,11 @@ use arbiter_schedule::{
     ScheduleError,
 };
 use serde::{Deserialize, Serialize};
-use sqlx::{Error, PgConnection, Result};
+use sqlx::{Error, PgConnection};
 
-use super::TournamentFile;
 use super::plan_derivation::EditionSource;
+use super::{OpenError, TournamentFile};
+use crate::db::tournaments::Tournament;
 use crate::db::{bots, editions};
 
 /// The history of a plan of foursomes, stored with an edition.
@@ -87,70 +88,61 @@ pub(super) struct PlannedField {
 /// The participants of the next edition. The entered bots are numbered in the order of `entered`.
 pub(super) async fn next(
     db: &mut PgConnection,
-    tournament: (TournamentId, Seed),
+    tournament: &Tournament,
     file: &TournamentFile,
     entered: &[BotId],
     mode: PlanMode,
-) -> Result<Result<PlannedField, ScheduleError>> {
+) -> Result<PlannedField, OpenError> {
     let Schedule::Foursomes(extent) = file.schedule else {
-        return Ok(Ok(PlannedField { field: entered.len().into(), history: None }));
+        return Ok(PlannedField { field: entered.len().into(), history: None });
     };
     let previous = match mode {
         PlanMode::Fresh => None,
-        PlanMode::Incremental => editions::newest_plan_history(&mut *db, tournament.0).await?,
+        PlanMode::Incremental => editions::newest_plan_history(&mut *db, tournament.id).await?,
     };
     let previous = previous.and_then(|stored| serde_json::from_value(stored).ok());
-    let owners = owners(db, tournament.0, file).await?;
-    let planner = HistoryPlanner { extent, seed: tournament.1, owners, entered };
-    Ok(planner.next(previous, mode))
+    let owners = owners(db, tournament.id, file).await?;
+    let planner = HistoryPlanner { extent, seed: tournament.next_seed(), owners, entered };
+    planner.next(previous, mode).map_err(|cause| OpenError::schedule(tournament, cause))
 }
 
-/// The participants of a stored edition, for the proof of its guarantees.
+/// The participants of a stored edition with this seed, for the proof of its guarantees.
 pub(super) async fn of_edition(
     db: &mut PgConnection,
-    tournament: (TournamentId, Seed),
+    (tournament, seed): (&Tournament, Seed),
     file: &TournamentFile,
     edition: EditionId,
-) -> Result<Result<PlannedField, ScheduleError>> {
+) -> Result<PlannedField, OpenError> {
     let entrants = editions::entrants(&mut *db, edition).await?;
     let entered: Vec<_> = entrants.into_iter().map(|entrant| entrant.bot).collect();
     let stored = editions::plan_history_of(&mut *db, edition).await?;
     let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, stored) else {
-        return Ok(Ok(PlannedField { field: entered.len().into(), history: None }));
+        return Ok(PlannedField { field: entered.len().into(), history: None });
     };
     let history: PlanHistory =
         serde_json::from_value(stored).map_err(|error| Error::Decode(Box::new(error)))?;
-    let owners = owners(db, tournament.0, file).await?;
-    let planner = HistoryPlanner { extent, seed: tournament.1, owners, entered: &entered };
-    Ok(planner.field(&history).map(|field| PlannedField { field, history: Some(history) }))
+    let owners = owners(db, tournament.id, file).await?;
+    let planner = HistoryPlanner { extent, seed, owners, entered: &entered };
+    let field = planner.field(&history).map_err(|cause| OpenError::schedule(tournament, cause))?;
+    Ok(PlannedField { field, history: Some(history) })
 }
 
 /// The participants of an edition, from its published source.
 pub(super) fn field_of(
     source: &EditionSource,
     file: &TournamentFile,
-) -> Result<Participants, HistoryError> {
+) -> Result<Participants, String> {
     let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, &source.lineage) else {
         return Ok(source.entrants.into());
     };
-    let history = PlanHistory::deserialize(stored)?;
+    let history = PlanHistory::deserialize(stored)
+        .map_err(|error| format!("cannot read the lineage: {error}"))?;
     if !history.is_complete() {
-        return Err(HistoryError::Places);
+        return Err("the lineage does not have one bot for each place".to_owned());
     }
     let (entered, owners) = source.field();
     let planner = HistoryPlanner { extent, seed: source.seed, owners, entered: &entered };
-    Ok(planner.field(&history)?)
-}
-
-/// Why a history is not valid.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum HistoryError {
-    #[error("cannot read the lineage: {0}")]
-    Unreadable(#[from] serde_json::Error),
-    #[error("the lineage does not have one bot for each place")]
-    Places,
-    #[error(transparent)]
-    Schedule(#[from] ScheduleError),
+    planner.field(&history).map_err(|error| error.to_string())
 }
 
 /// The owners of bots, if the tournament keeps them apart.
@@ -158,7 +150,7 @@ async fn owners(
     db: &mut PgConnection,
     tournament: TournamentId,
     file: &TournamentFile,
-) -> Result<HashMap<BotId, Owner>> {
+) -> sqlx::Result<HashMap<BotId, Owner>> {
     if !file.submissions.separate_owners {
         return Ok(HashMap::new());
     }

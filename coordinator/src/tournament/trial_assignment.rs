@@ -1,5 +1,7 @@
 //! The assignment of a trial to a worker.
 
+use std::fmt::Display;
+
 use arbiter_games::Games;
 use arbiter_proto::assignment::SeatAssignment;
 use arbiter_proto::convert::InvalidField;
@@ -9,28 +11,14 @@ use arbiter_proto::v1;
 use serde_json::json;
 use sqlx::{Error, PgPool};
 
-use super::lot_assignment::seat;
-use super::{FileError, TournamentFile};
+use super::TournamentFile;
+use super::lot_assignment::{AssignmentError, seat};
 use crate::db::entrants::EntrantInfo;
 use crate::db::{bots, tournaments, trace_contexts};
 
 /// Maximum number of house bots that play against a version in its trial. The first submitted ones
 /// are used.
 const MAX_OPPONENTS: usize = 4;
-
-/// Why a trial cannot be assigned.
-#[derive(Debug, thiserror::Error)]
-pub enum TrialError {
-    /// The database failed.
-    #[error("cannot read version {0}: {1}")]
-    Database(VersionId, #[source] Error),
-    /// The stored tournament file is not valid for this release.
-    #[error("cannot read the settings for version {0}: {1}")]
-    Settings(VersionId, #[source] FileError),
-    /// The row of the version or of an opponent is not valid.
-    #[error("cannot read the bots of the trial of version {0}: {1}")]
-    Seat(VersionId, #[source] InvalidField),
-}
 
 /// The message that assigns a version's trial to a worker. The lease ends `lease_ms` milliseconds from now.
 pub async fn assignment(
@@ -39,21 +27,21 @@ pub async fn assignment(
     lease: Lease,
     version: VersionId,
     lease_ms: i64,
-) -> Result<v1::Trial, TrialError> {
-    let database_error = |cause| TrialError::Database(version, cause);
-    let seat_error = |cause| TrialError::Seat(version, cause);
-    let subject = EntrantInfo::of_version(pool, version).await.map_err(database_error)?;
-    let id = bots::tournament_of(pool, version).await.map_err(database_error)?;
-    let id = id.ok_or_else(|| database_error(Error::RowNotFound))?;
-    let tournament = tournaments::get(pool, id).await.map_err(database_error)?;
-    let tournament = tournament.ok_or_else(|| database_error(Error::RowNotFound))?;
+) -> Result<v1::Trial, AssignmentError> {
+    let invalid = |what: &str, cause: &dyn Display| {
+        AssignmentError::InvalidData(format!("cannot read {what} of version {version}: {cause}"))
+    };
+    let seat_error = |cause: InvalidField| invalid("the bots of the trial", &cause);
+    let subject = EntrantInfo::of_version(pool, version).await?;
+    let id = bots::tournament_of(pool, version).await?.ok_or(Error::RowNotFound)?;
+    let tournament = tournaments::get(pool, id).await?.ok_or(Error::RowNotFound)?;
     let file = TournamentFile::from_json(games, &tournament.settings)
-        .map_err(|cause| TrialError::Settings(version, cause))?;
+        .map_err(|cause| invalid("the settings", &cause))?;
     let mut settings = file.settings();
     if let Some(board) = file.boards.first() {
         settings.params.insert(file.board_key().to_owned(), json!(board));
     }
-    let house = EntrantInfo::of_house(pool, tournament.id).await.map_err(database_error)?;
+    let house = EntrantInfo::of_house(pool, tournament.id).await?;
     let opponents = house.iter().filter(|named| named.bot != subject.bot).take(MAX_OPPONENTS);
     let mut span = Span::NONE;
     if trace::is_enabled() {

@@ -18,7 +18,6 @@ use crate::service::WorkerService;
 use crate::tournament::lot_assignment::{
     AssignmentError, PreparedLot, StateBudget, StateReservation,
 };
-use crate::tournament::trial_assignment::TrialError;
 
 /// How long a worker may take to receive a message with files: 70 KB a second are enough.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -36,41 +35,13 @@ enum Step {
     /// It has no message yet.
     Leased(Task),
     /// Its message was built, or could not be.
-    Prepared(Box<Result<Assignment, NotAssignable>>),
+    Prepared(Box<Result<Assignment, AssignmentError>>),
 }
 
 /// The message of an assignment.
 enum Assignment {
     Trial(v1::Trial),
     Lot(PreparedLot),
-}
-
-/// Why leased work has no message.
-enum NotAssignable {
-    /// The database cannot be read at present.
-    Database(sqlx::Error),
-    /// The stored data are invalid.
-    InvalidData(String),
-}
-
-impl From<AssignmentError> for NotAssignable {
-    fn from(error: AssignmentError) -> Self {
-        match error {
-            AssignmentError::Database(_, cause) => Self::Database(cause),
-            error => Self::InvalidData(error.to_string()),
-        }
-    }
-}
-
-impl From<TrialError> for NotAssignable {
-    fn from(error: TrialError) -> Self {
-        match error {
-            TrialError::Database(_, cause) => Self::Database(cause),
-            error @ (TrialError::Settings { .. } | TrialError::Seat { .. }) => {
-                Self::InvalidData(error.to_string())
-            }
-        }
-    }
 }
 
 impl Session {
@@ -99,7 +70,7 @@ impl Session {
             Step::Prepared(prepared) => *prepared,
             Step::Leased(Task::Lot(work)) => {
                 match self.workers.assignments.try_assign_lot(work, self.lease_ms()) {
-                    Ok(lot) => lot.map(Assignment::Lot).map_err(NotAssignable::from),
+                    Ok(lot) => lot.map(Assignment::Lot),
                     Err(work) => {
                         self.prepare_lot(work, since, tasks);
                         return Ok(());
@@ -116,8 +87,10 @@ impl Session {
                 let sent = self.send_assignment(lease, assignment).await;
                 return self.after_send(sent, lease, since, tasks);
             }
-            Err(NotAssignable::Database(cause)) => self.postpone(lease, &cause, tasks),
-            Err(NotAssignable::InvalidData(error)) => self.fail(lease, &error, tasks),
+            Err(AssignmentError::Database(cause) | AssignmentError::Edition(_, cause)) => {
+                self.postpone(lease, &cause, tasks);
+            }
+            Err(AssignmentError::InvalidData(error)) => self.fail(lease, &error, tasks),
         }
         Ok(())
     }
@@ -141,7 +114,7 @@ impl Session {
                 return next_work(&workers, &budget, worker).await;
             };
             unsent.release();
-            let prepared = lot.map(Assignment::Lot).map_err(NotAssignable::from);
+            let prepared = lot.map(Assignment::Lot);
             Some(PendingWork { lease, since, step: Step::Prepared(Box::new(prepared)) })
         });
     }
@@ -155,7 +128,7 @@ impl Session {
         tasks.waiting.spawn(async move {
             let trial = workers.trial_assignment(lease, version, lease_ms).await;
             unsent.release();
-            let prepared = trial.map(Assignment::Trial).map_err(NotAssignable::from);
+            let prepared = trial.map(Assignment::Trial);
             Some(PendingWork { lease, since, step: Step::Prepared(Box::new(prepared)) })
         });
     }
