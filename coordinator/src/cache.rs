@@ -35,7 +35,7 @@ impl<K, V> Clone for Cache<K, V> {
     }
 }
 
-impl<K: Copy + Eq + Hash, V> Cache<K, V> {
+impl<K: Clone + Eq + Hash, V> Cache<K, V> {
     /// A cache of at most `capacity` values.
     pub fn new(capacity: usize) -> Self {
         Self::weighted(capacity, |_| 1)
@@ -48,7 +48,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
     }
 
     /// The value of a key, if it was inserted at most `max_age` ago.
-    pub fn get(&self, key: K, max_age: Option<Duration>) -> Option<Arc<V>> {
+    pub fn get(&self, key: &K, max_age: Option<Duration>) -> Option<Arc<V>> {
         let is_fresh =
             |entry: &Entry<V>| max_age.is_none_or(|age| entry.inserted_at.elapsed() <= age);
         self.entries().get(key, is_fresh)
@@ -57,7 +57,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
     /// The value of a key. If there is none, `make` is called and its value inserted.
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
         let mut entries = self.entries();
-        match entries.get(key, |_| true) {
+        match entries.get(&key, |_| true) {
             Some(value) => value,
             None => self.insert_into(&mut entries, key, make()),
         }
@@ -66,6 +66,11 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
     /// Inserts a value. It replaces an earlier one of the same key.
     pub fn insert(&self, key: K, value: V) -> Arc<V> {
         self.insert_into(&mut self.entries(), key, value)
+    }
+
+    /// Removes the value of a key.
+    pub(crate) fn remove(&self, key: &K) {
+        self.entries().by_key.remove(key);
     }
 
     fn insert_into(&self, entries: &mut Entries<K, V>, key: K, value: V) -> Arc<V> {
@@ -79,7 +84,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         entries.by_key.insert(key, entry);
         while entries.weight(self.weigh) > self.capacity {
             let oldest = entries.by_key.iter().min_by_key(|(_, entry)| entry.last_use);
-            let Some(oldest) = oldest.map(|(key, _)| *key) else { break };
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
             entries.by_key.remove(&oldest);
         }
         value
@@ -96,9 +101,9 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
     }
 }
 
-impl<K: Copy + Eq + Hash, V> Entries<K, V> {
-    fn get(&mut self, key: K, is_usable: impl FnOnce(&Entry<V>) -> bool) -> Option<Arc<V>> {
-        let entry = self.by_key.get_mut(&key).filter(|entry| is_usable(entry))?;
+impl<K: Clone + Eq + Hash, V> Entries<K, V> {
+    fn get(&mut self, key: &K, is_usable: impl FnOnce(&Entry<V>) -> bool) -> Option<Arc<V>> {
+        let entry = self.by_key.get_mut(key).filter(|entry| is_usable(entry))?;
         self.uses += 1;
         entry.last_use = self.uses;
         Some(Arc::clone(&entry.value))
@@ -119,14 +124,14 @@ mod tests {
         for key in [1, 2, 1, 3] {
             cache.insert(key, key * 10);
         }
-        assert_eq!(cache.get(2, None), None);
-        assert_eq!(cache.get(1, None).as_deref(), Some(&10));
-        assert_eq!(cache.get(3, Some(Duration::from_secs(3600))).as_deref(), Some(&30));
-        assert_eq!(cache.get(3, Some(Duration::ZERO)), None);
+        assert_eq!(cache.get(&2, None), None);
+        assert_eq!(cache.get(&1, None).as_deref(), Some(&10));
+        assert_eq!(cache.get(&3, Some(Duration::from_secs(3600))).as_deref(), Some(&30));
+        assert_eq!(cache.get(&3, Some(Duration::ZERO)), None);
         assert_eq!(*cache.get_or_insert_with(3, || 0), 30);
         assert_eq!(*cache.get_or_insert_with(4, || 40), 40);
-        assert_eq!(cache.get(4, None).as_deref(), Some(&40));
-        assert_eq!(cache.get(1, None), None, "entry 1 was the least recently used one");
+        assert_eq!(cache.get(&4, None).as_deref(), Some(&40));
+        assert_eq!(cache.get(&1, None), None, "entry 1 was the least recently used one");
     }
 
     #[test]
@@ -137,7 +142,7 @@ mod tests {
         }
         assert_eq!(cache.weight(), 10);
         cache.insert(1, 5);
-        assert_eq!((cache.get(2, None), cache.weight()), (None, 7));
+        assert_eq!((cache.get(&2, None), cache.weight()), (None, 7));
         cache.insert(4, 11);
         assert_eq!(cache.weight(), 0, "a value that is too heavy is not stored");
     }

@@ -228,7 +228,7 @@ impl LeaderboardCache {
         game: &Game,
         editions: &[EditionId],
     ) -> Result<HashMap<EditionId, Arc<Ranks>>> {
-        let cached = |id: &EditionId| Some((*id, self.ranks.get(*id, None)?));
+        let cached = |id: &EditionId| Some((*id, self.ranks.get(id, None)?));
         let mut ranks_by_edition: HashMap<_, _> = editions.iter().filter_map(cached).collect();
         let uncached = editions.iter().copied().filter(|id| !ranks_by_edition.contains_key(id));
         let uncached: Vec<_> = uncached.collect();

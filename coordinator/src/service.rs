@@ -53,6 +53,7 @@ mod submissions;
 mod tokens;
 mod tournaments;
 mod trials;
+mod watches;
 mod worker_audit;
 mod workers;
 
@@ -189,7 +190,7 @@ impl Service {
             collusion: Cache::new(MAX_COLLUSIONS),
             reply_times: Cache::new(MAX_REPLY_TIMES),
             ranking_watches: RankingWatches::default(),
-            progress_cache: ProgressCache::default(),
+            progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
             edition_watches: EditionWatches::default(),
             bundles: BundlePieces::default(),
             pool,

@@ -39,7 +39,7 @@ impl Service {
             .edition_or_default(&tournament, request.edition, DefaultEdition::Official, official)
             .await?;
         let board = self.boards.get(&edition).await?;
-        let collusion = if let Some(collusion) = self.collusion.get(edition.id, None) {
+        let collusion = if let Some(collusion) = self.collusion.get(&edition.id, None) {
             collusion
         } else {
             let collusion = self.search(&tournament, &edition, &board.game).await?;

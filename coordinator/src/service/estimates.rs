@@ -100,7 +100,7 @@ impl Service {
         }
         let board = v1::LeaderboardRef { tournament: request.tournament, edition: request.edition };
         let (edition, _) = self.edition_of(Some(board), DefaultEdition::Newest, caller).await?;
-        if let Some(cached) = self.certificates.get(edition.id, None) {
+        if let Some(cached) = self.certificates.get(&edition.id, None) {
             return Ok(v1::Certificate::clone(&cached));
         }
         let _permit = self.permit(caller).await?;

@@ -33,7 +33,7 @@ impl Service {
         let key = (edition.id, entrant);
         // A result that was cached before the end of the edition is incomplete.
         let since_end = edition.ended_at.map(|ended| (self.now() - ended).unsigned_abs());
-        let cached = self.reply_times.get(key, if is_running { Some(MAX_AGE) } else { since_end });
+        let cached = self.reply_times.get(&key, if is_running { Some(MAX_AGE) } else { since_end });
         let times = if let Some(times) = cached {
             times
         } else {

@@ -129,7 +129,7 @@ impl AssignmentBuilder {
         work: Work,
         lease_ms: i64,
     ) -> Result<Result<PreparedLot, AssignmentError>, Work> {
-        let cached = work.lot.edition.and_then(|edition| self.editions.get(edition, None));
+        let cached = work.lot.edition.and_then(|edition| self.editions.get(&edition, None));
         match cached {
             Some(edition_data) if !Files::are_needed(&work) => {
                 Ok(edition_data.lot(work, lease_ms, Files::default()))
@@ -196,7 +196,7 @@ impl AssignmentBuilder {
     }
 
     async fn edition_data(&self, edition: EditionId) -> Result<Arc<EditionData>, AssignmentError> {
-        if let Some(edition_data) = self.editions.get(edition, None) {
+        if let Some(edition_data) = self.editions.get(&edition, None) {
             return Ok(edition_data);
         }
         let edition_data = EditionData::read(&self.pool, &self.games, edition).await?;

@@ -163,7 +163,7 @@ impl ReplayCache {
     ) -> Result<RenderedSteps, Difference> {
         let hash = blake3::hash(record);
         let end = from.saturating_add(count);
-        let cached = self.replays.get(hash, None);
+        let cached = self.replays.get(&hash, None);
         let replay = match cached.filter(|replay| replay.parts(from, end).is_some()) {
             Some(replay) => replay,
             None => self.replay_and_insert(games, hash, record, from, end)?,
@@ -188,7 +188,7 @@ impl ReplayCache {
     ) -> Result<Arc<CachedReplay>, Difference> {
         let mut replay = replay_parts(games, record, from, end)?;
         self.replay_count.fetch_add(1, Ordering::Relaxed);
-        if let Some(earlier) = self.replays.get(hash, None) {
+        if let Some(earlier) = self.replays.get(&hash, None) {
             replay.parts.extend(earlier.parts.clone());
         }
         Ok(self.replays.insert(hash, replay))
@@ -278,7 +278,7 @@ mod tests {
         for (record, expected) in matches.iter().chain(&matches).chain(&matches[1..]) {
             assert_eq!(render(&cache, record, 0, 3), expected[..3]);
             assert!(cache.replays.weight() <= max_bytes);
-            assert!(cache.replays.get(blake3::hash(record), None).is_some(), "the latest stays");
+            assert!(cache.replays.get(&blake3::hash(record), None).is_some(), "the latest stays");
         }
         let empty = ReplayCache::new(0);
         assert_eq!(render(&empty, &matches[0].0, 5, 3), matches[0].1[5..8]);
