@@ -10,12 +10,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arbiter_games::Games;
-use arbiter_proto::ids::{EditionId, MatchId, MatchName, MatchNumber};
+use arbiter_proto::ids::{EditionId, MatchId, MatchName, MatchNumber, TournamentId};
 use arbiter_proto::v1;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::collusion::Collusion;
-use serde_json::{Value, json};
-use sqlx::{PgExecutor, PgPool};
+use serde_json::Value;
+use sqlx::{PgPool, Postgres, Transaction};
 use time::{OffsetDateTime, UtcOffset};
 use tokio::task::JoinSet;
 use tokio_stream::Stream;
@@ -74,8 +74,9 @@ pub(crate) use workers::{AdmittedWorker, MAX_SLOTS, suspended};
 use crate::access::token_throttle::TokenThrottle;
 use crate::cache::Cache;
 use crate::database_clock::Clock;
+use crate::db::bots::Bot;
 use crate::db::tournaments::Tournament;
-use crate::db::{audit_log as audit_log_rows, tournaments as tournament_rows};
+use crate::db::{audit_log as audit_log_rows, bots as bot_rows, tournaments as tournament_rows};
 use crate::leader_election::Leadership;
 use crate::leaderboard_cache::LeaderboardCache;
 use crate::metrics::{Metrics, Observer, Sources};
@@ -242,25 +243,32 @@ impl Service {
         self.clock.now()
     }
 
-    /// Records a change in the audit log, in the transaction of the change. A subject begins with
-    /// the name of its tournament; [`change`] makes the detail.
-    async fn record_change(
+    /// Records a change in the audit log and commits its transaction. A subject begins with the
+    /// name of its tournament; [`change`] makes the detail.
+    async fn commit_change(
         &self,
-        db: impl PgExecutor<'_>,
+        mut transaction: Transaction<'_, Postgres>,
         principal: &Principal,
         action: &str,
         subject: &str,
-        detail: Option<&Value>,
+        detail: Option<Value>,
     ) -> Result<()> {
         tracing::info!(token = %principal.id, action, subject, "changed");
-        Ok(audit_log_rows::write(db, Some(principal.id), action, subject, detail, self.now())
-            .await?)
+        let (by, detail) = (Some(principal.id), detail.as_ref());
+        audit_log_rows::write(&mut *transaction, by, action, subject, detail, self.now()).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// The tournament of this name.
     async fn tournament(&self, name: &str) -> Result<Tournament> {
         let row = tournament_rows::find(&self.pool, name).await?;
         row.ok_or_else(|| ServiceError::missing("tournament", name))
+    }
+
+    /// The bot of this name in a tournament.
+    async fn bot(&self, tournament: TournamentId, name: &str) -> Result<Bot> {
+        let row = bot_rows::find(&self.pool, tournament, name).await?;
+        row.ok_or_else(|| ServiceError::missing("bot", name))
     }
 
     /// The tournament of a match, and the match's identity. The match need not exist.
@@ -278,8 +286,8 @@ fn match_name(tournament: &Tournament, number: MatchNumber) -> MatchName {
 }
 
 /// The detail of an audit log entry: the state before and after.
-fn change(before: &Value, after: &Value) -> Value {
-    json!({ "before": before, "after": after })
+fn change(before: Value, after: Value) -> Value {
+    Value::from_iter([("before", before), ("after", after)])
 }
 
 /// A time in messages: microseconds since 1970.

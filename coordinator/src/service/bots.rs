@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1::{
     self, Bot, GetBotLogRequest, GetBotLogResponse, GetBotRequest, GetBotResponse, ListBotsRequest,
-    ListBotsResponse, LogEntry, Version, WithdrawBotRequest, WithdrawBotResponse,
+    ListBotsResponse, LogEntry, WithdrawBotRequest, WithdrawBotResponse,
 };
 use arbiter_ranking::Entrant;
 use serde_json::json;
@@ -51,21 +51,6 @@ impl Service {
         Ok(GetBotResponse { bot: Some(bot_message(&row, caller)), versions })
     }
 
-    /// The versions of a bot, newest first, without details that the caller must not see.
-    pub(crate) async fn versions_of(
-        &self,
-        caller: &Caller,
-        tournament: &str,
-        bot: &str,
-    ) -> Result<Vec<Version>> {
-        let tournament = self.tournament(tournament).await?;
-        let row = bots::find(&self.pool, tournament.id, bot).await?;
-        let bot = row.ok_or_else(|| ServiceError::missing("bot", bot))?;
-        let versions = bot_list::versions(&self.pool, bot.id).await?;
-        let principal = caller.principal();
-        Ok(versions.iter().map(|version| message(&bot, version, principal)).collect())
-    }
-
     pub(crate) async fn get_bot_log(
         &self,
         caller: &Caller,
@@ -103,9 +88,8 @@ impl Service {
         }
         tournaments::mark_changed(&mut *db, tournament.id, self.now()).await?;
         let subject = format!("{} {}", tournament.name, bot.name);
-        let detail = change(&json!({"withdrawn": false}), &json!({"withdrawn": true}));
-        self.record_change(&mut *db, principal, "withdraw", &subject, Some(&detail)).await?;
-        transaction.commit().await?;
+        let detail = change(json!({"withdrawn": false}), json!({"withdrawn": true}));
+        self.commit_change(transaction, principal, "withdraw", &subject, Some(detail)).await?;
         Ok(WithdrawBotResponse {})
     }
 }
@@ -198,9 +182,8 @@ impl Service {
 
     /// A bot with the state of its versions.
     async fn bot_row(&self, tournament: TournamentId, name: &str) -> Result<BotSummary> {
-        let bot = bots::find(&self.pool, tournament, name).await?;
-        let id = bot.map(|bot| bot.id).ok_or_else(|| ServiceError::missing("bot", name))?;
-        let rows = bot_list::list(&self.pool, tournament, Some(id)).await?;
+        let bot = self.bot(tournament, name).await?;
+        let rows = bot_list::list(&self.pool, tournament, Some(bot.id)).await?;
         rows.into_iter().next().ok_or_else(|| ServiceError::missing("bot", name))
     }
 
@@ -212,8 +195,7 @@ impl Service {
         name: &str,
     ) -> Result<(Tournament, bots::Bot)> {
         let tournament = self.tournament(tournament).await?;
-        let row = bots::find(&self.pool, tournament.id, name).await?;
-        let bot = row.ok_or_else(|| ServiceError::missing("bot", name))?;
+        let bot = self.bot(tournament.id, name).await?;
         if principal.owns(&bot) {
             return Ok((tournament, bot));
         }

@@ -30,9 +30,7 @@ impl Service {
             "id": deleted.id.0, "game": deleted.game, "state": deleted.state.as_str(),
             "editions": editions, "matches": matches,
         });
-        self.record_change(&mut *transaction, principal, "tournament drop", name, Some(&detail))
-            .await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, principal, "tournament drop", name, Some(detail)).await?;
         self.cleaner.wake();
         self.changes.notify();
         Ok(DeleteTournamentResponse { editions, matches })

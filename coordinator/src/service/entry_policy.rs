@@ -136,8 +136,7 @@ impl Service {
     ) -> Result<ReinstateBotResponse> {
         let principal = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&tournament).await?;
-        let row = bots::find(&self.pool, tournament.id, &bot).await?;
-        let row = row.ok_or_else(|| ServiceError::missing("bot", &bot))?;
+        let row = self.bot(tournament.id, &bot).await?;
         self.check_bot_entry(principal, &tournament, &row).await?;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
@@ -148,9 +147,8 @@ impl Service {
         tournaments::mark_changed(&mut *db, tournament.id, self.now()).await?;
         let subject = format!("{} {bot}", tournament.name);
         let before = json!({"stood_down": row.stood_down_reason});
-        let detail = change(&before, &json!({"stood_down": null}));
-        self.record_change(&mut *db, principal, "reinstate", &subject, Some(&detail)).await?;
-        transaction.commit().await?;
+        let detail = change(before, json!({"stood_down": null}));
+        self.commit_change(transaction, principal, "reinstate", &subject, Some(detail)).await?;
         Ok(ReinstateBotResponse {})
     }
 }

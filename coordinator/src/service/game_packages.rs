@@ -49,10 +49,9 @@ impl Service {
             }
         }
         let digests = |settings: &Value| json!({"package": settings["package"]["digest"]});
-        let detail = change(&digests(&row.settings), &digests(&settings));
-        self.record_change(&mut *db, principal, "tournament package", &row.name, Some(&detail))
+        let detail = change(digests(&row.settings), digests(&settings));
+        self.commit_change(transaction, principal, "tournament package", &row.name, Some(detail))
             .await?;
-        transaction.commit().await?;
         self.changes.notify();
         let row = self.tournament(&upload.tournament).await?;
         self.tournament_message(row, caller).await

@@ -67,8 +67,7 @@ impl Service {
             });
             let action = "tournament void";
             let subject = &tournament.name;
-            self.record_change(&mut *db, principal, action, subject, Some(&detail)).await?;
-            transaction.commit().await?;
+            self.commit_change(transaction, principal, action, subject, Some(detail)).await?;
             self.changes.notify();
         }
         Ok(message(&tournament, &matches, edition.number, preview))

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{self, Edition};
+use crate::db::standings;
 use crate::db::standings::PastStanding;
 use crate::db::tournaments::Tournament;
-use crate::db::{bots, standings};
 use crate::leaderboard_cache::Leaderboard;
 
 /// The number of places on a page if the request has no limit.
@@ -70,8 +70,7 @@ impl Service {
     ) -> Result<GetHistoryResponse> {
         let tournament = self.tournament(&tournament).await?;
         let visibility = self.visibility(&tournament, caller)?;
-        let row = bots::find(&self.pool, tournament.id, &bot).await?;
-        let row = row.ok_or_else(|| ServiceError::missing("bot", &bot))?;
+        let row = self.bot(tournament.id, &bot).await?;
         let past = standings::of_bot(&self.pool, row.id, visibility.frozen).await?;
         let editions: Vec<_> = past.iter().map(|standing| standing.edition).collect();
         let game = tournament.game(self.queue.games());

@@ -92,10 +92,8 @@ impl Service {
             return Err(ServiceError::failed_precondition(error));
         }
         let subject = format!("{} {name}", name.tournament);
-        let detail = change(&json!({"state": "aside"}), &json!({"state": "pending"}));
-        self.record_change(&mut *transaction, principal, "match retry", &subject, Some(&detail))
-            .await?;
-        transaction.commit().await?;
+        let detail = change(json!({"state": "aside"}), json!({"state": "pending"}));
+        self.commit_change(transaction, principal, "match retry", &subject, Some(detail)).await?;
         self.dispatcher.news();
         Ok(())
     }

@@ -123,8 +123,7 @@ impl Service {
                     bot.name
                 )));
             }
-            self.record_change(&mut *db, principal, "submit", &subject(number), None).await?;
-            transaction.commit().await?;
+            self.commit_change(transaction, principal, "submit", &subject(number), None).await?;
             return Ok(message(&bot, row, Some(principal)));
         }
         self.check_quota(&mut *db, tournament, bot.owner.filter(|_| !principal.is_organiser()))
@@ -145,8 +144,7 @@ impl Service {
         let row = versions.iter().find(|row| row.version.id == id);
         let row = row.ok_or_else(|| ServiceError::internal("the submitted version is missing"))?;
         let number = row.version.number;
-        self.record_change(&mut *db, principal, "submit", &subject(number), None).await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, principal, "submit", &subject(number), None).await?;
         Ok(message(&bot, row, Some(principal)))
     }
 

@@ -36,9 +36,7 @@ impl Service {
             access::create_until(&mut transaction, role, &name, expires, now).await?;
         let subject = format!("{id} {role} {name}");
         let detail = access::token_detail(role, &name, expires);
-        self.record_change(&mut *transaction, principal, "token create", &subject, Some(&detail))
-            .await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, principal, "token create", &subject, Some(detail)).await?;
         Ok(CreateTokenResponse { id: id.0, token: secret.text().to_owned() })
     }
 
@@ -62,10 +60,8 @@ impl Service {
         let subject = format!("{} {} {}", token.id, token.role, token.name);
         let former_until =
             |until: Option<OffsetDateTime>| json!({"former_until": until.map(format_time)});
-        let detail = change(&former_until(token.previous_valid_until), &former_until(until));
-        self.record_change(&mut *transaction, principal, "token rotate", &subject, Some(&detail))
-            .await?;
-        transaction.commit().await?;
+        let detail = change(former_until(token.previous_valid_until), former_until(until));
+        self.commit_change(transaction, principal, "token rotate", &subject, Some(detail)).await?;
         Ok(RotateTokenResponse {
             id: token.id.0,
             role: token.role.as_str().to_owned(),
@@ -89,10 +85,8 @@ impl Service {
         let token = tokens::get(&mut *transaction, id).await?;
         let token = token.ok_or_else(|| ServiceError::missing("token", id))?;
         let subject = format!("{id} {} {}", token.role, token.name);
-        let detail = change(&json!({"revoked": false}), &json!({"revoked": true}));
-        self.record_change(&mut *transaction, principal, "token revoke", &subject, Some(&detail))
-            .await?;
-        transaction.commit().await?;
+        let detail = change(json!({"revoked": false}), json!({"revoked": true}));
+        self.commit_change(transaction, principal, "token revoke", &subject, Some(detail)).await?;
         Ok(RevokeTokenResponse {})
     }
 

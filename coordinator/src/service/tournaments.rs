@@ -41,11 +41,9 @@ impl Service {
         let file = TournamentFile::parse(self.queue.games(), &request.file)?;
         let mut transaction = self.pool.begin().await?;
         let created = lifecycle::create(&mut transaction, &file, self.now()).await?;
-        let detail = change(&Value::Null, &json!({"settings": created.settings}));
+        let detail = change(Value::Null, json!({"settings": created.settings}));
         let name = &created.name;
-        self.record_change(&mut *transaction, principal, "tournament create", name, Some(&detail))
-            .await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, principal, "tournament create", name, Some(detail)).await?;
         self.tournament_message(created, caller).await
     }
 
@@ -140,10 +138,8 @@ impl Service {
                 (lifecycle::close(&mut transaction, id, now).await?, "tournament close")
             }
         };
-        let detail = change(&before, &audit_state(&mut transaction, &ended).await?);
-        self.record_change(&mut *transaction, principal, action, &ended.name, Some(&detail))
-            .await?;
-        transaction.commit().await?;
+        let detail = change(before, audit_state(&mut transaction, &ended).await?);
+        self.commit_change(transaction, principal, action, &ended.name, Some(detail)).await?;
         self.changes.notify();
         self.tournament_message(ended, caller).await
     }

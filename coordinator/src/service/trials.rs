@@ -76,10 +76,8 @@ impl Service {
             return Err(ServiceError::failed_precondition(error));
         }
         let subject = format!("{} {} {}", tournament.name, bot.name, version.number);
-        let detail = change(&json!({"state": "aside"}), &json!({"state": "waiting"}));
-        self.record_change(&mut *transaction, principal, "retry trial", &subject, Some(&detail))
-            .await?;
-        transaction.commit().await?;
+        let detail = change(json!({"state": "aside"}), json!({"state": "waiting"}));
+        self.commit_change(transaction, principal, "retry trial", &subject, Some(detail)).await?;
         self.dispatcher.news();
         self.trial(principal, &bot, version.number).await
     }

@@ -91,8 +91,7 @@ impl Service {
             return Err(ServiceError::failed_precondition(error));
         }
         let detail = json!({ "reason": reason });
-        self.record_change(&mut *db, principal, "worker suspend", name, Some(&detail)).await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, principal, "worker suspend", name, Some(detail)).await?;
         self.suspensions.add(worker, reason);
         self.changes.notify();
         Ok(SuspendWorkerResponse {})
@@ -114,8 +113,7 @@ impl Service {
             ServiceError::failed_precondition(format!("worker `{name}` is not suspended"))
         })?;
         let detail = json!({ "suspended for": reason });
-        self.record_change(&mut *db, principal, "worker reinstate", name, Some(&detail)).await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, principal, "worker reinstate", name, Some(detail)).await?;
         self.suspensions.refresh(&self.pool).await?;
         self.changes.notify();
         Ok(ReinstateWorkerResponse {})

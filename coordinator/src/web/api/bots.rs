@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::endpoint::{Handler, RequestContext};
 use super::endpoints::{GetBot, GetLog, GetTrial, ListBots, ListVersions};
 use super::format::{hex_hash, non_empty, rfc3339_from_micros};
-use super::pagination::Page;
 use super::problem::Problem;
 use super::resource::all;
 
@@ -58,6 +57,7 @@ resource! {
 forward! {
     pages
     ListBots { tournament } => list_bots(v1::ListBotsRequest { tournament }).bots;
+    ListVersions { tournament, bot } => get_bot(v1::GetBotRequest { tournament, bot }).versions;
 }
 
 impl Handler for GetBot {
@@ -66,14 +66,6 @@ impl Handler for GetBot {
         let bots = context.service.list_bots(context.caller(), request).await?.bots;
         let bot = bots.into_iter().find(|bot| bot.name == self.bot);
         bot.map(Bot::from).ok_or_else(|| Problem::not_found("bot", &self.bot))
-    }
-}
-
-impl Handler for ListVersions {
-    async fn handle(self, context: &RequestContext) -> Result<Page<Version>, Problem> {
-        let versions =
-            context.service.versions_of(context.caller(), &self.tournament, &self.bot).await?;
-        Ok(context.page(versions, self.offset, self.limit))
     }
 }
 
