@@ -25,14 +25,6 @@ use crate::tournament::estimate::{self, CompletionEstimate, NextEdition};
 /// bots.
 static CERTIFICATE_PERMIT: Semaphore = Semaphore::const_new(1);
 
-/// A certificate, and the guarantee of the schedule that it breaks, if any.
-struct CheckedCertificate {
-    edition: i32,
-    plan: Option<String>,
-    certificate: Certificate,
-    broken: Option<CertificateError>,
-}
-
 impl Service {
     /// Estimates the size, time and cost of the next edition.
     pub(crate) async fn estimate_edition(
@@ -43,24 +35,15 @@ impl Service {
         caller.require(Role::Organiser)?;
         let tournament = self.tournament(&request.tournament).await?;
         let mut db = self.pool.acquire().await?;
-        let next =
-            NextEdition::plan(&mut db, self.queue.games(), tournament, plan_mode(request.fresh))
-                .await;
-        let estimate = next?.estimate(&mut db).await?;
+        let mode = plan_mode(request.fresh);
+        let next = NextEdition::plan(&mut db, self.queue.games(), tournament, mode).await?;
+        let estimate = next.estimate(&mut db).await?;
+        let to_play = estimate.to_play.unsigned_abs();
         let slots = self.slots().await?;
         let completion =
-            CompletionEstimate::new(estimate.to_play, None, slots, estimate.match_ms, self.now());
-        Ok(EditionEstimate {
-            bots: u32::try_from(estimate.bots).unwrap_or(u32::MAX),
-            matches: i64::try_from(estimate.matches).unwrap_or(i64::MAX),
-            to_play: i64::try_from(estimate.to_play).unwrap_or(i64::MAX),
-            match_ms: estimate.match_ms,
-            measured: estimate.measured,
-            slots,
-            eta_us: completion.map(|completion| micros(completion.eta)),
-            bytes: i64::try_from(estimate.bytes).unwrap_or(i64::MAX),
-            plan: estimate.plan.unwrap_or_default(),
-        })
+            CompletionEstimate::new(to_play, None, slots, estimate.match_ms, self.now());
+        let eta_us = completion.map(|completion| micros(completion.eta));
+        Ok(EditionEstimate { slots, eta_us, ..estimate })
     }
 
     /// Counts the balance of an edition, or of the next one.
@@ -87,15 +70,11 @@ impl Service {
                 let error = "only organisers may plan the next edition";
                 return Err(ServiceError::permission_denied(error));
             }
-            let _certificate_permit =
-                CERTIFICATE_PERMIT.acquire().await.map_err(|_| ServiceError::stopping())?;
             return self.certify_next(tournament, plan_mode(request.fresh)).await;
         }
         let editions = editions::of_tournament(&self.pool, tournament.id).await?;
         if editions.is_empty() {
             let _permit = self.permit(caller).await?;
-            let _certificate_permit =
-                CERTIFICATE_PERMIT.acquire().await.map_err(|_| ServiceError::stopping())?;
             return self.certify_next(tournament, PlanMode::Incremental).await;
         }
         let board = v1::LeaderboardRef { tournament: request.tournament, edition: request.edition };
@@ -119,25 +98,26 @@ impl Service {
         tournament: Tournament,
         mode: PlanMode,
     ) -> Result<v1::Certificate> {
+        let _certificate_permit =
+            CERTIFICATE_PERMIT.acquire().await.map_err(|_| ServiceError::stopping())?;
         let mut db = self.pool.acquire().await?;
         let next = NextEdition::plan(&mut db, self.queue.games(), tournament, mode).await?;
         drop(db);
+        let plan = EditionPlan { edition: 0, summary: next.summary() };
         let bots = next.field().bots();
         if let Some(reason) = not_countable(bots) {
-            return Ok(not_counted((0, next.summary()), (bots, 0, 0), reason));
+            return Ok(plan.not_counted((bots, 0, 0), reason));
         }
         let count = move || -> Result<v1::Certificate> {
             let field = next.field();
             let Plan::Matches(planned) = next.matches()? else {
-                return Ok(not_counted((0, next.summary()), (bots, 0, 0), EPISODES.to_owned()));
+                return Ok(plan.not_counted((bots, 0, 0), EPISODES.to_owned()));
             };
             let claim = planned.claim();
             let seats = planned.seats();
             let certificate = Certificate::count(field.bots(), seats, field.owners(), planned)
                 .map_err(|error| impossible(&error))?;
-            let broken = certificate.prove(&claim).err();
-            let plan = next.summary();
-            Ok(CheckedCertificate { edition: 0, plan, certificate, broken }.message())
+            Ok(plan.counted(certificate, &claim))
         };
         tokio::task::spawn_blocking(count).await.map_err(|_| ServiceError::stopping())?
     }
@@ -152,16 +132,13 @@ impl Service {
         let guarantees = estimate::plan_guarantees(&mut db, games, tournament, edition.id).await?;
         let field = &guarantees.field;
         let size = (field.bots(), guarantees.seats, edition.matches.unsigned_abs());
-        let claim: Claim = match (guarantees.claim, not_countable(field.bots())) {
-            (Some(claim), None) => claim,
-            (None, _) => {
-                let reason = EPISODES.to_owned();
-                return Ok(not_counted((edition.number, guarantees.plan), size, reason));
-            }
-            (Some(_), Some(reason)) => {
-                return Ok(not_counted((edition.number, guarantees.plan), size, reason));
-            }
+        let plan = EditionPlan { edition: edition.number, summary: guarantees.plan };
+        let Some(claim) = guarantees.claim else {
+            return Ok(plan.not_counted(size, EPISODES.to_owned()));
         };
+        if let Some(reason) = not_countable(field.bots()) {
+            return Ok(plan.not_counted(size, reason));
+        }
         let mut counter = CertificateBuilder::new(field.bots(), guarantees.seats, field.owners());
         let roster = Roster::of(&mut *db, edition.id).await?;
         // `u16::MAX` is no place in a schedule.
@@ -176,11 +153,7 @@ impl Service {
             counter.add(&places)
         });
         result.await?.map_err(|error| impossible(&error))?;
-        let certificate = counter.finish();
-        let broken = certificate.prove(&claim).err();
-        let edition = edition.number;
-        let plan = guarantees.plan;
-        Ok(CheckedCertificate { edition, plan, certificate, broken }.message())
+        Ok(plan.counted(counter.finish(), &claim))
     }
 
     /// Matches that the connected workers can play at the same time.
@@ -227,16 +200,23 @@ fn is_queued(state: LotState) -> bool {
     !matches!(state, Reported | Counted | Aside | Cancelled)
 }
 
-impl CheckedCertificate {
-    fn message(self) -> v1::Certificate {
-        let Self { edition, plan, certificate, broken } = self;
+/// The number of an edition, or 0 for the next one, and a summary of its plan's history.
+struct EditionPlan {
+    edition: i32,
+    summary: Option<String>,
+}
+
+impl EditionPlan {
+    /// The counted certificate, with the guarantee of the schedule that it breaks, if any.
+    fn counted(self, certificate: Certificate, claim: &Claim) -> v1::Certificate {
+        let broken = certificate.prove(claim).err();
         let pair_count = |(times, pairs)| v1::PairCount { times, pairs };
         let to_u32 = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let SameOwnerPairs { pairs, meetings } =
             certificate.same_owner.unwrap_or(SameOwnerPairs { pairs: 0, meetings: 0 });
         v1::Certificate {
-            edition,
-            plan: plan.unwrap_or_default(),
+            edition: self.edition,
+            plan: self.summary.unwrap_or_default(),
             bots: to_u32(certificate.bots),
             seats: to_u32(certificate.seats),
             matches: certificate.matches,
@@ -254,24 +234,23 @@ impl CheckedCertificate {
             not_counted: String::new(),
         }
     }
-}
 
-/// The certificate of a plan whose balance is not counted. It has only the plan, its size and the
-/// origin of the seed. `size` is the numbers of bots, seats and matches, or 0 if unknown.
-fn not_counted(
-    (edition, plan): (i32, Option<String>),
-    size: (usize, usize, u64),
-    reason: String,
-) -> v1::Certificate {
-    let (bots, seats, matches) = size;
-    v1::Certificate {
-        edition,
-        plan: plan.unwrap_or_default(),
-        bots: u32::try_from(bots).unwrap_or(u32::MAX),
-        seats: u32::try_from(seats).unwrap_or(u32::MAX),
-        matches,
-        not_counted: reason,
-        ..v1::Certificate::default()
+    /// The certificate of a plan whose balance is not counted. It has only the plan, its size and
+    /// the origin of the seed. The size is the numbers of bots, seats and matches, or 0 if unknown.
+    fn not_counted(
+        self,
+        (bots, seats, matches): (usize, usize, u64),
+        reason: String,
+    ) -> v1::Certificate {
+        v1::Certificate {
+            edition: self.edition,
+            plan: self.summary.unwrap_or_default(),
+            bots: u32::try_from(bots).unwrap_or(u32::MAX),
+            seats: u32::try_from(seats).unwrap_or(u32::MAX),
+            matches,
+            not_counted: reason,
+            ..v1::Certificate::default()
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use arbiter_games::Games;
 use arbiter_proto::ids::{BotId, EditionId};
 use arbiter_proto::settings::StateScope;
+use arbiter_proto::v1::EditionEstimate;
 use arbiter_schedule::{Claim, NameKey, Participants, Plan, PlannedMatch};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
@@ -78,25 +79,6 @@ fn rate(pace: Pace, now: OffsetDateTime) -> Option<f64> {
     (time >= MIN_SAMPLE && played > 0).then_some(rate)
 }
 
-/// The estimated size and cost of an edition.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EditionEstimate {
-    /// The number of entered bots.
-    pub bots: usize,
-    /// The number of matches. For episodes, the maximum.
-    pub matches: u64,
-    /// The maximum number of matches that no edition before has had.
-    pub to_play: u64,
-    /// The time of a match, in milliseconds.
-    pub match_ms: f64,
-    /// Whether that time was measured in this tournament.
-    pub measured: bool,
-    /// The growth of the database, in bytes.
-    pub bytes: u64,
-    /// A summary of the plan's history, for foursomes.
-    pub plan: Option<String>,
-}
-
 /// The next edition of a tournament, as it would be planned at present.
 #[derive(Debug)]
 pub struct NextEdition {
@@ -148,12 +130,13 @@ impl NextEdition {
         }
     }
 
-    /// Estimates the size and cost of the edition.
+    /// Estimates the size and cost of the edition. The estimate has no slots and no time of
+    /// completion.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "an estimate is not exact, and sizes are positive"
+        clippy::cast_possible_wrap,
+        reason = "an estimate is not exact, and an edition has less than 2^32 bots and 2^63 matches"
     )]
     pub async fn estimate(&self, db: &mut PgConnection) -> Result<EditionEstimate, OpenError> {
         let means = estimate_inputs::means(&mut *db, self.tournament.id).await?;
@@ -175,13 +158,14 @@ impl NextEdition {
         let record = RECORD_OVERHEAD_BYTES + RECORD_FACTOR * record;
         let rows = MATCH_BYTES + LOT_BYTES / f64::from(per_lot(matches, self.file.expected_ms()));
         Ok(EditionEstimate {
-            bots: self.versions.len(),
-            matches,
-            to_play,
+            bots: self.versions.len() as u32,
+            matches: matches as i64,
+            to_play: to_play as i64,
             match_ms: match_ms(&means, &self.file),
             measured: means.wall_ms.is_some(),
-            bytes: (matches as f64 * rows + to_play as f64 * record) as u64,
-            plan: self.summary(),
+            bytes: (matches as f64 * rows + to_play as f64 * record) as i64,
+            plan: self.summary().unwrap_or_default(),
+            ..EditionEstimate::default()
         })
     }
 
