@@ -5,59 +5,38 @@ use arbiter_proto::ids::{EditionId, Lease, VersionId};
 use arbiter_proto::trace::TraceParent;
 use sqlx::{PgExecutor, Result};
 
-/// Stores the trace context of a version.
-pub async fn store_version(
-    db: impl PgExecutor<'_>,
-    version: VersionId,
-    parent: &TraceParent,
-) -> Result<()> {
-    store(db, "version", version.0, parent).await
+/// What a trace is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A version, from its submission to its first edition.
+    Version(VersionId),
+    /// An edition, from its opening to its official leaderboard.
+    Edition(EditionId),
 }
 
-/// Stores the trace context of an edition.
-pub async fn store_edition(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-    parent: &TraceParent,
-) -> Result<()> {
-    store(db, "edition", edition.0, parent).await
+impl Subject {
+    /// Its key in the table.
+    fn key(self) -> (&'static str, i32) {
+        match self {
+            Self::Version(version) => ("version", version.0),
+            Self::Edition(edition) => ("edition", edition.0),
+        }
+    }
 }
 
-async fn store(
-    db: impl PgExecutor<'_>,
-    subject: &str,
-    id: i32,
-    parent: &TraceParent,
-) -> Result<()> {
+/// Stores the trace context of a subject.
+pub async fn store(db: impl PgExecutor<'_>, of: Subject, parent: &TraceParent) -> Result<()> {
+    let (subject, id) = of.key();
     let statement = "
         INSERT INTO trace_contexts (subject, id, parent) VALUES ($1, $2, $3)
         ON CONFLICT (subject, id) DO UPDATE SET parent = excluded.parent";
-    sqlx::query(statement)
-        .bind(subject)
-        .bind(id)
-        .bind(parent.to_string())
-        .execute(db)
-        .await
-        .map(drop)
+    let query = sqlx::query(statement).bind(subject).bind(id).bind(parent.to_string());
+    query.execute(db).await.map(drop)
 }
 
-/// The trace context of a version, if it is stored.
-pub async fn of_version(
-    db: impl PgExecutor<'_>,
-    version: VersionId,
-) -> Result<Option<TraceParent>> {
-    find(db, "version", version.0).await
-}
-
-/// The trace context of an edition, if it is stored.
-pub async fn of_edition(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-) -> Result<Option<TraceParent>> {
-    find(db, "edition", edition.0).await
-}
-
-async fn find(db: impl PgExecutor<'_>, subject: &str, id: i32) -> Result<Option<TraceParent>> {
+/// The trace context of a subject, if it is stored.
+pub async fn find(db: impl PgExecutor<'_>, of: Subject) -> Result<Option<TraceParent>> {
+    let (subject, id) = of.key();
     let statement = "SELECT parent FROM trace_contexts WHERE subject = $1 AND id = $2";
     let query = sqlx::query_scalar(statement).bind(subject).bind(id);
     let row: Option<String> = query.fetch_optional(db).await?;

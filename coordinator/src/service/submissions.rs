@@ -14,8 +14,9 @@ use crate::access::Role;
 use crate::database_clock;
 use crate::db::bot_list::{self, TriedVersion};
 use crate::db::tournaments::Tournament;
+use crate::db::trace_contexts::{self, Subject};
 use crate::db::trials::TrialState;
-use crate::db::{bots, tokens, tournaments, trace_contexts, trials, versions};
+use crate::db::{bots, tokens, tournaments, trials, versions};
 
 /// Maximum number of versions of one owner that wait for their trials.
 const MAX_PENDING: i64 = 8;
@@ -138,7 +139,7 @@ impl Service {
             tournaments::mark_changed(&mut *db, tournament.id, now).await?;
         }
         if let Some(parent) = span.context() {
-            trace_contexts::store_version(&mut *db, id, &parent).await?;
+            trace_contexts::store(&mut *db, Subject::Version(id), &parent).await?;
         }
         let versions = bot_list::versions(&mut *db, bot.id).await?;
         let row = versions.iter().find(|row| row.version.id == id);

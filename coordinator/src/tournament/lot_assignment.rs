@@ -20,7 +20,8 @@ use crate::cache::Cache;
 use crate::db::entrants::{EntrantInfo, Roster};
 use crate::db::lots::LeasedLot;
 use crate::db::matches::{self, Match};
-use crate::db::{editions, tournaments, trace_contexts};
+use crate::db::trace_contexts::{self, Subject};
+use crate::db::{editions, tournaments};
 use crate::queue::Work;
 
 mod bot_state;
@@ -219,7 +220,7 @@ impl EditionData {
         })?;
         let roster = Roster::of(pool, edition).await.map_err(edition_error)?;
         let trace = if trace::is_enabled() {
-            trace_contexts::of_edition(pool, edition).await.map_err(database_error)?
+            trace_contexts::find(pool, Subject::Edition(edition)).await?
         } else {
             None
         };

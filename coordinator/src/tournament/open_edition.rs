@@ -29,9 +29,9 @@ use crate::db::editions::{self, Edition, EditionScope, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::matches::{self, Match};
 use crate::db::tournaments::{self, Tournament};
+use crate::db::trace_contexts::{self, Subject};
 use crate::db::{
-    self, absences, audit_log, edition_triggers, invalidated_matches, partitions, trace_contexts,
-    versions,
+    self, absences, audit_log, edition_triggers, invalidated_matches, partitions, versions,
 };
 use crate::queue::{PlanError, Queue};
 
@@ -194,7 +194,7 @@ pub(super) async fn open_locked(
     span.set("tournament", name.clone());
     span.set("edition", i64::from(edition.0));
     if let Some(parent) = span.context() {
-        trace_contexts::store_edition(&mut *db, edition, &parent).await?;
+        trace_contexts::store(&mut *db, Subject::Edition(edition), &parent).await?;
     }
     if let Some(history) = &entry.history {
         editions::set_plan_history(&mut *db, edition, &json!(history)).await?;

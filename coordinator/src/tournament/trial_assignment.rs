@@ -14,7 +14,8 @@ use sqlx::{Error, PgPool};
 use super::TournamentFile;
 use super::lot_assignment::{AssignmentError, seat};
 use crate::db::entrants::EntrantInfo;
-use crate::db::{bots, tournaments, trace_contexts};
+use crate::db::trace_contexts::{self, Subject};
+use crate::db::{bots, tournaments};
 
 /// Maximum number of house bots that play against a version in its trial. The first submitted ones
 /// are used.
@@ -45,7 +46,7 @@ pub async fn assignment(
     let opponents = house.iter().filter(|named| named.bot != subject.bot).take(MAX_OPPONENTS);
     let mut span = Span::NONE;
     if trace::is_enabled() {
-        let parent = trace_contexts::of_version(pool, version).await.map_err(database_error)?;
+        let parent = trace_contexts::find(pool, Subject::Version(version)).await?;
         span = Span::follow("trial leased", parent.as_ref());
         span.set("version", i64::from(version.0));
     }
