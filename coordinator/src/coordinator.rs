@@ -176,7 +176,6 @@ impl Coordinator {
             cleaner,
             token_throttle: TokenThrottle::new(config.proxies.clone()),
             clock,
-            lease: config.lease_policy.lease,
         });
         let assignments = Arc::new(AssignmentBuilder::new(queue_pool, config.games.clone()));
         let workers = WorkerService::new(service, assignments, reporter);

@@ -124,8 +124,6 @@ pub struct Parts {
     pub(crate) changes: ChangeNotifier,
     pub(crate) token_throttle: TokenThrottle,
     pub(crate) clock: Clock,
-    /// How long a lease lasts.
-    pub(crate) lease: time::Duration,
     query_limit: ConcurrencyLimit,
     /// Certificates of editions whose plans are complete.
     certificates: Cache<EditionId, v1::Certificate>,
@@ -155,8 +153,6 @@ pub struct ServiceConfig {
     pub token_throttle: TokenThrottle,
     /// The time of the database.
     pub clock: Clock,
-    /// How long a lease lasts.
-    pub lease: time::Duration,
 }
 
 /// The edition to which a request without a number refers.
@@ -179,7 +175,7 @@ impl Deref for Service {
 impl Service {
     /// The use cases of clients over this database and this queue.
     pub fn new(config: ServiceConfig) -> Self {
-        let ServiceConfig { pool, queue, dispatcher, store, cleaner, token_throttle, clock, lease } =
+        let ServiceConfig { pool, queue, dispatcher, store, cleaner, token_throttle, clock } =
             config;
         Self(Arc::new(Parts {
             boards: LeaderboardCache::new(pool.clone(), queue.games().clone()),
@@ -201,7 +197,6 @@ impl Service {
             cleaner,
             token_throttle,
             clock,
-            lease,
         }))
     }
 
@@ -212,7 +207,7 @@ impl Service {
             metrics: Arc::clone(self.metrics()),
             leadership,
             clock: self.clock.clone(),
-            lease: self.lease,
+            lease: self.lease(),
         })
     }
 
@@ -236,6 +231,11 @@ impl Service {
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         self.queue.metrics()
+    }
+
+    /// How long a lease lasts.
+    pub(crate) fn lease(&self) -> time::Duration {
+        self.queue.lease_policy().lease
     }
 
     /// The time of the database.

@@ -212,7 +212,7 @@ impl Session {
 
     /// How long a lease lasts, in milliseconds.
     fn lease_ms(&self) -> i64 {
-        i64::try_from(self.workers.service.lease.whole_milliseconds()).unwrap_or(i64::MAX)
+        i64::try_from(self.workers.service.lease().whole_milliseconds()).unwrap_or(i64::MAX)
     }
 
     fn stream(&self) -> WorkerStream {
@@ -247,7 +247,7 @@ impl Session {
     }
 
     async fn serve(&self, inbound: &mut Streaming<WorkerMessage>) -> End {
-        let lease = self.workers.service.lease.unsigned_abs();
+        let lease = self.workers.service.lease().unsigned_abs();
         let mut tasks = Tasks::default();
         let worker = self.admitted.worker.0;
         let database = self.admitted.database.clone();

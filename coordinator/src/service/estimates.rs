@@ -159,7 +159,7 @@ impl Service {
     /// Matches that the connected workers can play at the same time.
     async fn slots(&self) -> Result<u32> {
         // A connected worker sends several signs of life during a lease.
-        let since = self.now() - self.lease;
+        let since = self.now() - self.lease();
         Ok(workers::slots(&self.pool, since).await?)
     }
 

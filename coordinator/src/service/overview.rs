@@ -48,7 +48,7 @@ impl Service {
     pub(crate) async fn workers_overview(&self, caller: &Caller) -> Result<WorkersOverview> {
         let workers = workers::list(&self.pool).await?;
         // A connected worker sends several signs of life during a lease.
-        let since = self.now() - self.lease;
+        let since = self.now() - self.lease();
         let connected = workers.iter().filter(|row| row.slots > 0 && row.seen_at >= since);
         let overview = WorkersOverview {
             known: workers.len(),

@@ -105,7 +105,7 @@ impl Session {
         let lease_ms = self.lease_ms();
         let unsent = workers.service.dispatcher.hold(lease);
         tasks.waiting.spawn(async move {
-            let half = workers.service.lease.unsigned_abs() / 2;
+            let half = workers.service.lease().unsigned_abs() / 2;
             let lot = workers.assignments.assign_lot(work, lease_ms, &budget);
             let Ok(lot) = tokio::time::timeout(half, lot).await else {
                 // Memory was not free in time. Other workers receive their messages faster.

@@ -32,7 +32,7 @@ impl Session {
     pub(super) fn update(&self, update: LeaseUpdate) -> impl Future<Output = ()> + Send + use<> {
         let workers = self.workers.clone();
         let worker = self.admitted.worker;
-        let lease = workers.service.lease.unsigned_abs();
+        let lease = workers.service.lease().unsigned_abs();
         async move {
             let mut backoff = Backoff::new();
             let storing = async {
