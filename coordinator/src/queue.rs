@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use arbiter_games::Games;
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{EditionId, Lease, LotId, LotNumber, MatchNumber, TournamentId, WorkerId};
+use arbiter_proto::ids::{EditionId, Lease, LotNumber, MatchNumber, TournamentId, WorkerId};
 use arbiter_ranking::Tallies;
 use sqlx::{Error, PgConnection, PgPool, Result};
 use time::{Duration, OffsetDateTime};
@@ -335,19 +335,6 @@ impl Queue {
         Ok(Expired { failed, resumed })
     }
 
-    /// Expires all overdue leases, and makes all delayed lots pending whose delay has passed.
-    pub async fn expire(&self) -> Result<Expired> {
-        let mut expired = Expired::default();
-        for due in
-            editions::needing_maintenance(&self.pool).await?.into_iter().filter(|due| due.expires)
-        {
-            expired.add(self.expire_part(Part::Tournament(due.id)).await?);
-        }
-        expired.add(self.expire_part(Part::Trials).await?);
-        expired.add(self.expire_part(Part::ShadowMatches).await?);
-        Ok(expired)
-    }
-
     /// Cancels an edition. Its lots are no longer leased, and reports for them are rejected.
     /// Returns whether the edition was open.
     pub async fn cancel(&self, edition: EditionId, now: OffsetDateTime) -> Result<bool> {
@@ -362,11 +349,6 @@ impl Queue {
             Ok(is_open)
         })
         .await
-    }
-
-    /// Makes a lot that was set aside pending. Returns whether it was set aside.
-    pub async fn requeue(&self, lot: LotId) -> Result<bool> {
-        lots::requeue(&self.pool, lot).await
     }
 
     /// Adds reported matches of a tournament to the standings of its running edition, and returns

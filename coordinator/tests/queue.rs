@@ -233,8 +233,8 @@ async fn matches_of_a_failed_lot_are_leased_one_by_one() {
     // The edition is not complete without the failing match.
     assert_eq!(queue.count(cup).await.unwrap(), 3);
     assert!(!queue.complete(edition, START + Duration::DAY).await.unwrap());
-    assert!(queue.requeue(failing_lot).await.unwrap());
-    assert!(!queue.requeue(failing_lot).await.unwrap());
+    assert!(lots::requeue(&database.pool, failing_lot).await.unwrap());
+    assert!(!lots::requeue(&database.pool, failing_lot).await.unwrap());
     let retried = lease_one(&queue, cup, 86_400).await.unwrap();
     assert_eq!(report_one(&queue, &report(&retried, worker)).await, ReportStatus::Accepted);
     assert_eq!(queue.count(cup).await.unwrap(), 1);

@@ -22,7 +22,7 @@
 
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{EditionId, Lease, LotNumber, MatchNumber, TournamentId, WorkerId};
-use sqlx::{FromRow, PgConnection, PgExecutor, Result};
+use sqlx::{AssertSqlSafe, FromRow, PgConnection, PgExecutor, Result};
 use time::{Duration, OffsetDateTime};
 
 use super::binary_copy::{Row, Rows, stream};
@@ -183,67 +183,35 @@ impl LeasedLot {
     }
 }
 
-/// The maximum number of lots of a claim: a power of two. Each such number has a separate
-/// statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ClaimSize(usize);
+/// Maximum number of lots of a claim.
+const MAX_CLAIM: usize = 1024;
 
-impl ClaimSize {
-    /// The largest claim.
-    const MAX: usize = 1024;
-
-    /// The largest claim of at most this many lots, or of one.
-    fn at_most(lots: usize) -> Self {
-        Self(1 << lots.clamp(1, Self::MAX).ilog2())
-    }
-
-    fn statement(self) -> &'static str {
-        /// The lock on the edition's row prevents a concurrent cancellation. During a cancellation
-        /// the row is skipped, so that leasing does not wait.
-        ///
-        /// The statement locks the next lots that other transactions have not locked, and finds
-        /// them again by their `ctid`. If another statement changes the `ctid` of a lot at this
-        /// moment, the next claim leases that lot. Holders get lots in the order of their `ctid`.
-        /// They are found by binary search: a linear search would take longer than the writes of a
-        /// large claim.
-        macro_rules! claim {
-            ($limit:literal) => {
-                concat!(
-                    "WITH running AS (
-                        SELECT id, tournament FROM editions WHERE tournament = $1 AND state = 'running'
-                        FOR SHARE SKIP LOCKED
-                    ), next AS (
-                        SELECT ctid FROM lots
-                        WHERE tournament = (SELECT tournament FROM running) AND state = 'pending'
-                        ORDER BY expected_ms DESC, number LIMIT ",
-                    $limit,
-                    " FOR UPDATE SKIP LOCKED
-                    )
-                    UPDATE lots AS l
-                    SET state = 'leased', attempt = l.attempt + 1,
-                        deadline = database_clock() + $2::interval,
-                        worker = ($3::int[])[width_bucket(
-                            l.ctid, ARRAY(SELECT ctid FROM next ORDER BY ctid))]
-                    WHERE l.ctid = ANY (ARRAY(SELECT ctid FROM next))
-                    RETURNING l.tournament, l.number, l.attempt, l.count, l.score_len,
-                        l.expected_ms, l.worker, (SELECT id FROM running) AS edition"
-                )
-            };
-        }
-        match self.0 {
-            Self::MAX.. => claim!("1024"),
-            512.. => claim!("512"),
-            256.. => claim!("256"),
-            128.. => claim!("128"),
-            64.. => claim!("64"),
-            32.. => claim!("32"),
-            16.. => claim!("16"),
-            8.. => claim!("8"),
-            4.. => claim!("4"),
-            2.. => claim!("2"),
-            _ => claim!("1"),
-        }
-    }
+/// The statement that leases this number of lots.
+///
+/// The lock on the edition's row prevents a concurrent cancellation. During a cancellation the row
+/// is skipped, so that leasing does not wait.
+///
+/// The statement locks the next lots that other transactions have not locked, and finds them again
+/// by their `ctid`. If another statement changes the `ctid` of a lot at this moment, the next claim
+/// leases that lot. Holders get lots in the order of their `ctid`. They are found by binary search:
+/// a linear search would take longer than the writes of a large claim.
+fn claim_statement(limit: usize) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "WITH running AS (
+            SELECT id, tournament FROM editions WHERE tournament = $1 AND state = 'running'
+            FOR SHARE SKIP LOCKED
+        ), next AS (
+            SELECT ctid FROM lots
+            WHERE tournament = (SELECT tournament FROM running) AND state = 'pending'
+            ORDER BY expected_ms DESC, number LIMIT {limit} FOR UPDATE SKIP LOCKED
+        )
+        UPDATE lots AS l
+        SET state = 'leased', attempt = l.attempt + 1, deadline = database_clock() + $2::interval,
+            worker = ($3::int[])[width_bucket(l.ctid, ARRAY(SELECT ctid FROM next ORDER BY ctid))]
+        WHERE l.ctid = ANY (ARRAY(SELECT ctid FROM next))
+        RETURNING l.tournament, l.number, l.attempt, l.count, l.score_len, l.expected_ms, l.worker,
+            (SELECT id FROM running) AS edition"
+    ))
 }
 
 /// Leases pending lots of a tournament whose newest edition runs, for the duration `lease`: at most one lot to each of
@@ -255,9 +223,10 @@ pub async fn claim(
     holders: &[Option<WorkerId>],
     lease: Duration,
 ) -> Result<Vec<LeasedLot>> {
-    let size = ClaimSize::at_most(holders.len());
-    let holders = &holders[..size.0.min(holders.len())];
-    let query = sqlx::query_as(size.statement()).bind(tournament).bind(lease).bind(holders);
+    // Each power of two has a separate statement, so that only a few are prepared.
+    let size = 1 << holders.len().clamp(1, MAX_CLAIM).ilog2();
+    let holders = &holders[..size.min(holders.len())];
+    let query = sqlx::query_as(claim_statement(size)).bind(tournament).bind(lease).bind(holders);
     let mut lots: Vec<LeasedLot> = query.fetch_all(db).await?;
     lots.sort_by_key(|lot| (-lot.expected_ms, lot.lease));
     Ok(lots)

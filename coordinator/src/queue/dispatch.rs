@@ -373,15 +373,15 @@ impl Allocator {
     /// Leases work of one kind. Returns whether anything was leased. On failure, drops the
     /// connection.
     async fn lease(&mut self, kind: WorkKind) -> Result<bool> {
-        let connection = match self.connection.take() {
+        let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        let (connection, leased) = match kind {
-            WorkKind::Trials => self.lease_trials(connection).await?,
-            WorkKind::ShadowMatches => self.lease_shadows(connection).await?,
-            WorkKind::Lots(tournament) => self.lease_lots(connection, tournament).await?,
-            WorkKind::Returns => (connection, false),
+        let leased = match kind {
+            WorkKind::Trials => self.lease_trials(&mut connection).await?,
+            WorkKind::ShadowMatches => self.lease_shadows(&mut connection).await?,
+            WorkKind::Lots(tournament) => self.lease_lots(&mut connection, tournament).await?,
+            WorkKind::Returns => false,
         };
         self.connection = Some(connection);
         Ok(leased)
@@ -392,47 +392,45 @@ impl Allocator {
     }
 
     /// Leases trials while there are any.
-    async fn lease_trials(&mut self, mut connection: PgConnection) -> Result<(PgConnection, bool)> {
+    async fn lease_trials(&mut self, connection: &mut PgConnection) -> Result<bool> {
         let mut leased = false;
         while let Some(worker) = self.waiting.front().map(|waiter| waiter.worker) {
-            let lease =
-                trials::claim(&mut connection, worker, self.queue.lease_policy.lease).await?;
+            let duration = self.queue.lease_policy.lease;
+            let lease = trials::claim(&mut *connection, worker, duration).await?;
             let Some(lease) = lease else { break };
             leased = true;
             self.queue.metrics.record_leases(&[lease]);
             let unwanted = self.send(worker, Task::Trial(lease));
             self.unwanted.extend(unwanted.map(|task| task.lease()));
         }
-        Ok((connection, leased))
+        Ok(leased)
     }
 
     /// Leases lots of a tournament for all waiting requests.
     async fn lease_lots(
         &mut self,
-        mut connection: PgConnection,
+        connection: &mut PgConnection,
         tournament: TournamentId,
-    ) -> Result<(PgConnection, bool)> {
+    ) -> Result<bool> {
         let holders: Vec<_> = self.waiting.iter().map(|waiter| waiter.worker).collect();
         let duration = self.queue.lease_policy.lease;
-        let lots = lots::claim(&mut connection, tournament, &holders, duration).await?;
+        let lots = lots::claim(&mut *connection, tournament, &holders, duration).await?;
         if lots.is_empty() {
-            return Ok((connection, false));
+            return Ok(false);
         }
         let leases: Vec<_> = lots.iter().map(|lot| lot.lease).collect();
         self.queue.metrics.record_leases(&leases);
         self.last_tournament = Some(tournament);
-        Ok((self.hand_out(connection, tournament, lots).await?, true))
+        self.hand_out(connection, tournament, lots).await?;
+        Ok(true)
     }
 
     /// Leases shadow matches. They come before lots, since they are few, and a dishonest worker
     /// should be detected soon.
-    async fn lease_shadows(
-        &mut self,
-        mut connection: PgConnection,
-    ) -> Result<(PgConnection, bool)> {
+    async fn lease_shadows(&mut self, connection: &mut PgConnection) -> Result<bool> {
         let mut leased = false;
         if self.first_workers_at.is_none_or(|at| at.elapsed() >= SHADOW_POLL_INTERVAL) {
-            self.first_workers = shadows::waiting(&mut connection).await?.into_iter().collect();
+            self.first_workers = shadows::waiting(&mut *connection).await?.into_iter().collect();
             self.first_workers_at = Some(Instant::now());
         }
         let mut misses = 0;
@@ -441,9 +439,8 @@ impl Allocator {
                 continue;
             }
             self.last_worker = Some(worker);
-            let leases =
-                shadows::claim(&mut connection, worker, count, self.queue.lease_policy.lease)
-                    .await?;
+            let duration = self.queue.lease_policy.lease;
+            let leases = shadows::claim(&mut *connection, worker, count, duration).await?;
             leased |= !leases.is_empty();
             misses += usize::from(leases.len() < count);
             self.queue.metrics.record_leases(&leases);
@@ -454,14 +451,14 @@ impl Allocator {
                 }
             }
             for (tournament, lots) in by_tournament {
-                connection = self.hand_out(connection, tournament, lots).await?;
+                self.hand_out(&mut *connection, tournament, lots).await?;
             }
             if misses == MAX_MISSES {
                 self.first_workers.clear();
                 break;
             }
         }
-        Ok((connection, leased))
+        Ok(leased)
     }
 
     /// The number of requests of each worker, starting with the worker after `last_worker`. Empty
@@ -482,37 +479,27 @@ impl Allocator {
     /// Sends lots to their holders. Lots whose requests were cancelled are returned.
     async fn hand_out(
         &mut self,
-        mut connection: PgConnection,
+        connection: &mut PgConnection,
         tournament: TournamentId,
         lots: Vec<LeasedLot>,
-    ) -> Result<PgConnection> {
-        let result = match matches::of_lots(&mut connection, tournament, &lots).await {
-            Err(error) if db::is_transient(&error) => {
-                let read = async || {
-                    let mut connection = self.connect().await?;
-                    let planned = matches::of_lots(&mut connection, tournament, &lots).await?;
-                    Ok((connection, planned))
-                };
-                retry(read).await
-            }
-            result => result.map(|planned| (connection, planned)),
-        };
-        let (connection, planned) = match result {
-            Ok(planned) => planned,
-            Err(error) => {
-                // The lots are leased already, but no worker has received them.
-                self.unwanted.extend(lots.iter().map(|lot| lot.lease));
-                return Err(error);
-            }
-        };
-        let mut planned = planned.into_iter();
+    ) -> Result<()> {
+        let mut planned = matches::of_lots(connection, tournament, &lots).await;
+        if planned.as_ref().is_err_and(db::is_transient) {
+            let pool = self.queue.pool();
+            planned = retry(|| matches::of_lots(pool, tournament, &lots)).await;
+        }
+        if planned.is_err() {
+            // The lots are leased already, but no worker has received them.
+            self.unwanted.extend(lots.iter().map(|lot| lot.lease));
+        }
+        let mut planned = planned?.into_iter();
         for lot in lots {
             let count = usize::try_from(lot.count).unwrap_or(0);
             let work = Work { lot, matches: planned.by_ref().take(count).collect() };
             let unwanted = self.send(lot.holder, Task::Lot(work));
             self.unwanted.extend(unwanted.map(|task| task.lease()));
         }
-        Ok(connection)
+        Ok(())
     }
 
     /// Sends a task to the oldest open request of its holder. Returns the task if there is none.

@@ -404,7 +404,7 @@ impl<'a> History<'a> {
             }
             let pool = &self.fixture.database.pool;
             for lot in lots::aside(pool, self.edition.tournament).await.unwrap() {
-                assert!(self.fixture.queue.requeue(lot).await.unwrap());
+                assert!(lots::requeue(pool, lot).await.unwrap());
             }
         }
         panic!("edition {} is not complete after 200 rounds", self.edition.number);

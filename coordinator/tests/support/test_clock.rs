@@ -1,7 +1,8 @@
 //! A database clock that a test controls. The test stops the clock at a time, or sets its offset
 //! from the real time.
 
-use arbiter_coordinator::queue::{Expired, FailedLease, Failure, LeasedLot, Queue};
+use arbiter_coordinator::db::editions;
+use arbiter_coordinator::queue::{Expired, FailedLease, Failure, LeasedLot, Part, Queue};
 use arbiter_proto::ids::{Lease, TournamentId, WorkerId};
 use sqlx::{Error, PgPool};
 use time::{Duration, OffsetDateTime};
@@ -95,6 +96,14 @@ impl AtTime for Queue {
 
     async fn expire_at(&self, at: OffsetDateTime) -> Result<Expired, Error> {
         set_time(self.pool(), at).await;
-        self.expire().await
+        let mut expired = Expired::default();
+        let parts = editions::needing_maintenance(self.pool()).await?.into_iter();
+        let tournaments = parts.filter(|due| due.expires).map(|due| Part::Tournament(due.id));
+        for part in tournaments.chain([Part::Trials, Part::ShadowMatches]) {
+            let Expired { failed, resumed } = self.expire_part(part).await?;
+            expired.failed.extend(failed);
+            expired.resumed += resumed;
+        }
+        Ok(expired)
     }
 }
