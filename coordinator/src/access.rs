@@ -11,7 +11,7 @@ use arbiter_proto::ids::TokenId;
 use axum::http::HeaderMap;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
-use sqlx::{Error, PgConnection, PgExecutor, PgPool};
+use sqlx::{Error, PgExecutor, PgPool};
 use thiserror::Error as ThisError;
 use time::{Duration, OffsetDateTime};
 
@@ -115,9 +115,7 @@ pub async fn create(
     name: &str,
     now: OffsetDateTime,
 ) -> Result<(TokenId, Secret), Error> {
-    let secret = Secret::draw().map_err(Error::Io)?;
-    let id = tokens::create(db, &secret.hash(), role, name, now).await?;
-    Ok((id, secret))
+    create_until(db, role, name, None, now).await
 }
 
 /// Creates a token that expires at `expires_at`, or never.
@@ -125,16 +123,14 @@ pub async fn create(
 /// # Errors
 /// If `expires_at` is in the past, or the random number generator fails.
 pub async fn create_until(
-    db: &mut PgConnection,
+    db: impl PgExecutor<'_>,
     role: Role,
     name: &str,
     expires_at: Option<OffsetDateTime>,
     now: OffsetDateTime,
 ) -> Result<(TokenId, Secret), Error> {
-    let (id, secret) = create(&mut *db, role, name, now).await?;
-    if let Some(expires_at) = expires_at {
-        tokens::expire(&mut *db, id, expires_at).await?;
-    }
+    let secret = Secret::draw().map_err(Error::Io)?;
+    let id = tokens::create(db, &secret.hash(), role, name, expires_at, now).await?;
     Ok((id, secret))
 }
 
@@ -147,7 +143,7 @@ pub async fn create_audited(
     now: OffsetDateTime,
 ) -> Result<(TokenId, Secret), Error> {
     let mut transaction = pool.begin().await?;
-    let (id, secret) = create_until(&mut transaction, role, name, expires_at, now).await?;
+    let (id, secret) = create_until(&mut *transaction, role, name, expires_at, now).await?;
     let subject = format!("{id} {role} {name}");
     let detail = token_detail(role, name, expires_at);
     audit_log::write(&mut *transaction, None, "token create", &subject, Some(&detail), now).await?;

@@ -5,10 +5,8 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::time::Duration;
 
 use tokio::task::{self, JoinError, JoinSet};
-use tokio::time::Instant;
 
 use crate::backoff::BackoffMap;
 
@@ -17,7 +15,8 @@ use crate::backoff::BackoffMap;
 pub(crate) struct KeyedTasks<K, T> {
     tasks: JoinSet<T>,
     keys: HashMap<task::Id, K>,
-    backoffs: BackoffMap<K>,
+    /// The failures of the keys.
+    pub(crate) backoffs: BackoffMap<K>,
 }
 
 impl<K: Copy + Eq + Hash, T: Send + 'static> KeyedTasks<K, T> {
@@ -45,25 +44,12 @@ impl<K: Copy + Eq + Hash, T: Send + 'static> KeyedTasks<K, T> {
         };
         self.keys.remove(&id).map(|key| (key, result))
     }
-
-    /// Records that the task of a key failed, and returns the delay until the retry.
-    pub(crate) fn record_failure(&mut self, key: K) -> Duration {
-        self.backoffs.record_failure(key)
-    }
-
-    /// Records that the task of a key succeeded; see [`BackoffMap::record_success`].
-    pub(crate) fn record_success(&mut self, key: K, retention: Duration) {
-        self.backoffs.record_success(key, retention);
-    }
-
-    /// When a key failed last, if that failure is still stored.
-    pub(crate) fn failed_at(&self, key: K) -> Option<Instant> {
-        self.backoffs.failed_at(key)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[tokio::test]
@@ -73,14 +59,18 @@ mod tests {
         assert!(!tasks.is_ready(1) && tasks.is_ready(2));
         let (key, result) = tasks.join_next().await.unwrap();
         assert_eq!((key, result.unwrap()), (1, true));
-        let delay = tasks.record_failure(1);
+        let delay = tasks.backoffs.record_failure(1);
         assert!(!tasks.is_ready(1) && tasks.is_ready(2));
-        assert!(tasks.record_failure(1) > delay);
-        tasks.record_success(1, Duration::from_secs(60));
-        assert!(tasks.failed_at(1).is_some());
-        assert_eq!(tasks.record_failure(1), delay, "the delays start again with the shortest one");
-        tasks.record_success(1, Duration::ZERO);
-        assert!(tasks.failed_at(1).is_none() && tasks.is_ready(1));
+        assert!(tasks.backoffs.record_failure(1) > delay);
+        tasks.backoffs.record_success(1, Duration::from_secs(60));
+        assert!(tasks.backoffs.failed_at(1).is_some());
+        assert_eq!(
+            tasks.backoffs.record_failure(1),
+            delay,
+            "the delays start again with the shortest one"
+        );
+        tasks.backoffs.record_success(1, Duration::ZERO);
+        assert!(tasks.backoffs.failed_at(1).is_none() && tasks.is_ready(1));
     }
 
     #[tokio::test]

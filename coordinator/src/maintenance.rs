@@ -146,13 +146,13 @@ impl Maintenance {
                         Err(panicked) => Some(Error::Decode(Box::new(panicked))),
                     };
                     let Some(cause) = error else {
-                        tasks.record_success(part, lease);
+                        tasks.backoffs.record_success(part, lease);
                         continue;
                     };
                     if db::is_unavailable(&cause) {
                         renewals.reset();
                     }
-                    let delay_ms = tasks.record_failure(part).as_millis();
+                    let delay_ms = tasks.backoffs.record_failure(part).as_millis();
                     on_result(Err(MaintenanceError { part: part.to_string(), cause, delay_ms }));
                     continue;
                 }
@@ -173,7 +173,7 @@ impl Maintenance {
             backoff = Backoff::new();
             for (part, expires) in due {
                 if tasks.is_ready(part) {
-                    let expire = expires && renewals.may_expire(tasks.failed_at(part));
+                    let expire = expires && renewals.may_expire(tasks.backoffs.failed_at(part));
                     tasks.spawn(part, self.clone().with_permit(part, expire, Arc::clone(&permits)));
                 }
             }

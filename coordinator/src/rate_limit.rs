@@ -1,4 +1,6 @@
 //! Token buckets: rate limits that allow short bursts.
+//!
+//! The rule is the generic cell rate algorithm (ITU-T I.371).
 
 use std::time::{Duration, Instant};
 
@@ -15,49 +17,29 @@ pub(crate) struct Rate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     rate: Rate,
-    tokens: u32,
-    /// The time at which `tokens` was computed.
-    updated_at: Instant,
+    /// The time at which it is full, if no token is taken.
+    full_at: Instant,
 }
 
 impl TokenBucket {
     /// A full bucket.
     pub(crate) fn full(rate: Rate, now: Instant) -> Self {
-        Self { rate, tokens: rate.burst, updated_at: now }
-    }
-
-    /// Adds the tokens that are due since the last update.
-    fn refill(&mut self, now: Instant) {
-        let elapsed = now.saturating_duration_since(self.updated_at).as_nanos();
-        let new_tokens = elapsed / self.rate.interval.as_nanos().max(1);
-        let missing = self.rate.burst - self.tokens;
-        match u32::try_from(new_tokens) {
-            Ok(new_tokens) if new_tokens < missing => {
-                self.tokens += new_tokens;
-                self.updated_at += self.rate.interval * new_tokens;
-            }
-            _ => *self = Self::full(self.rate, now),
-        }
+        Self { rate, full_at: now }
     }
 
     /// Whether it is full. A full bucket is equal to a new one.
-    pub(crate) fn is_full(&mut self, now: Instant) -> bool {
-        self.refill(now);
-        self.tokens == self.rate.burst
+    pub(crate) fn is_full(&self, now: Instant) -> bool {
+        self.full_at <= now
     }
 
     /// Checks that `price` tokens can be taken. A price above the capacity costs a full bucket.
     ///
     /// # Errors
     /// The time until there are enough tokens, if there are too few.
-    pub(crate) fn check(&mut self, price: u32, now: Instant) -> Result<(), Duration> {
-        self.refill(now);
-        let price = price.min(self.rate.burst);
-        if price <= self.tokens {
-            return Ok(());
-        }
-        let elapsed = now.saturating_duration_since(self.updated_at);
-        Err((self.rate.interval * (price - self.tokens)).saturating_sub(elapsed))
+    pub(crate) fn check(&self, price: u32, now: Instant) -> Result<(), Duration> {
+        let spare = self.rate.burst.saturating_sub(price);
+        let wait = self.full_at.saturating_duration_since(now + self.rate.interval * spare);
+        if wait.is_zero() { Ok(()) } else { Err(wait) }
     }
 
     /// Takes `price` tokens. A price above the capacity costs a full bucket.
@@ -66,7 +48,7 @@ impl TokenBucket {
     /// The time until there are enough tokens, if there are too few. Then no token is taken.
     pub(crate) fn try_take(&mut self, price: u32, now: Instant) -> Result<(), Duration> {
         self.check(price, now)?;
-        self.tokens -= price.min(self.rate.burst);
+        self.full_at = self.full_at.max(now) + self.rate.interval * price.min(self.rate.burst);
         Ok(())
     }
 }

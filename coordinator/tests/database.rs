@@ -88,7 +88,7 @@ async fn bots_submit_versions_and_withdraw() {
 async fn tokens_are_valid_until_they_are_revoked() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let id = tokens::create(pool, &[5; 32], Role::Worker, "rack 7", START).await.unwrap();
+    let id = tokens::create(pool, &[5; 32], Role::Worker, "rack 7", None, START).await.unwrap();
     assert_eq!(tokens::find(pool, &[6; 32], START).await.unwrap(), None);
     let token = tokens::find(pool, &[5; 32], START).await.unwrap().unwrap();
     assert_eq!((token.id, token.role, token.name.as_str()), (id, Role::Worker, "rack 7"));
@@ -97,7 +97,7 @@ async fn tokens_are_valid_until_they_are_revoked() {
     assert!(!tokens::revoke(&mut db, id, START).await.unwrap());
     assert_eq!(tokens::find(pool, &[5; 32], START).await.unwrap(), None);
     assert_eq!(tokens::list(pool).await.unwrap()[0].revoked_at, Some(START));
-    let duplicate = tokens::create(pool, &[5; 32], Role::Admin, "x", START).await;
+    let duplicate = tokens::create(pool, &[5; 32], Role::Admin, "x", None, START).await;
     assert_eq!(refusal(duplicate), "tokens_hash_key");
 }
 
@@ -105,7 +105,8 @@ async fn tokens_are_valid_until_they_are_revoked() {
 async fn tokens_are_rotated_and_expire() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let id = tokens::create(pool, &[1; 32], Role::Player, "ada", START).await.unwrap();
+    let end = START + Duration::DAY;
+    let id = tokens::create(pool, &[1; 32], Role::Player, "ada", Some(end), START).await.unwrap();
     let is_valid = async |secret: u8, at| {
         let token = tokens::find(pool, &[secret; 32], at).await.unwrap();
         token.map(|token| token.id) == Some(id)
@@ -130,9 +131,9 @@ async fn tokens_are_rotated_and_expire() {
     tokens::record_use(pool, id, START, hour).await.unwrap();
     tokens::record_use(pool, id, START, hour + Duration::SECOND).await.unwrap();
     assert_eq!(tokens::get(pool, id).await.unwrap().unwrap().used_at, Some(hour));
-    tokens::expire(pool, id, hour).await.unwrap();
-    assert!(is_valid(4, before).await && !is_valid(4, hour).await);
-    let before_creation = tokens::expire(pool, id, START - Duration::SECOND).await;
+    assert!(is_valid(4, end - Duration::SECOND).await && !is_valid(4, end).await);
+    let expired = Some(START - Duration::SECOND);
+    let before_creation = tokens::create(pool, &[7; 32], Role::Player, "ada", expired, START).await;
     assert_eq!(refusal(before_creation), "token_expires_after_creation");
     tokens::rotate(pool, id, &[5; 32], Some(hour)).await.unwrap();
     tokens::revoke(&mut pool.acquire().await.unwrap(), id, hour).await.unwrap();
@@ -147,7 +148,7 @@ async fn tokens_are_rotated_and_expire() {
 async fn the_audit_log_is_append_only_and_can_be_searched() {
     let database = Database::new().await;
     let pool = &database.pool;
-    let ada = tokens::create(pool, &[1; 32], Role::Organiser, "ada", START).await.unwrap();
+    let ada = tokens::create(pool, &[1; 32], Role::Organiser, "ada", None, START).await.unwrap();
     let later = START + Duration::HOUR;
     let lines = [
         (None, "stand down", "cup bot-1", START),

@@ -208,7 +208,9 @@ async fn evidence_is_stored_with_its_match() {
 
 /// Creates an organiser's token.
 async fn organiser(database: &Database) -> TokenId {
-    tokens::create(&database.pool, &[9; 32], tokens::Role::Organiser, "o", START).await.unwrap()
+    tokens::create(&database.pool, &[9; 32], tokens::Role::Organiser, "o", None, START)
+        .await
+        .unwrap()
 }
 
 /// The numbers of the matches that an invalidation would choose.

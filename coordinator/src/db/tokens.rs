@@ -62,30 +62,22 @@ impl Token {
 }
 
 /// Stores the hash of a new token.
+///
+/// # Errors
+/// If it expires before its creation.
 pub async fn create(
     db: impl PgExecutor<'_>,
     hash: &[u8; 32],
     role: Role,
     name: &str,
+    expires_at: Option<OffsetDateTime>,
     now: OffsetDateTime,
 ) -> Result<TokenId> {
-    let statement =
-        "INSERT INTO tokens (hash, role, name, created_at) VALUES ($1, $2, $3, $4) RETURNING id";
+    let statement = "
+        INSERT INTO tokens (hash, role, name, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
+        RETURNING id";
     let query = sqlx::query_scalar(statement).bind(hash.as_slice()).bind(role);
-    query.bind(name).bind(now).fetch_one(db).await
-}
-
-/// Sets the expiry time of a token.
-///
-/// # Errors
-/// If the time is before its creation.
-pub async fn expire(
-    db: impl PgExecutor<'_>,
-    id: TokenId,
-    expires_at: OffsetDateTime,
-) -> Result<()> {
-    let statement = "UPDATE tokens SET expires_at = $2 WHERE id = $1";
-    sqlx::query(statement).bind(id).bind(expires_at).execute(db).await.map(drop)
+    query.bind(name).bind(now).bind(expires_at).fetch_one(db).await
 }
 
 /// A statement that selects tokens.

@@ -33,7 +33,7 @@ impl Service {
         }
         let mut transaction = self.pool.begin().await?;
         let (id, secret) =
-            access::create_until(&mut transaction, role, &name, expires, now).await?;
+            access::create_until(&mut *transaction, role, &name, expires, now).await?;
         let subject = format!("{id} {role} {name}");
         let detail = access::token_detail(role, &name, expires);
         self.commit_change(transaction, principal, "token create", &subject, Some(detail)).await?;

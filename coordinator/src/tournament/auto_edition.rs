@@ -71,13 +71,13 @@ impl EditionOpener {
                 Some((tournament, result)) = openings.join_next() => {
                     match result.unwrap_or(Err(OpenError::Stopped)) {
                         Ok(outcome) => {
-                            openings.record_success(tournament, Duration::ZERO);
+                            openings.backoffs.record_success(tournament, Duration::ZERO);
                             if let Some(outcome) = outcome {
                                 on_outcome(Ok(outcome));
                             }
                         }
                         Err(error) => {
-                            openings.record_failure(tournament);
+                            openings.backoffs.record_failure(tournament);
                             on_outcome(Err(error));
                         }
                     }

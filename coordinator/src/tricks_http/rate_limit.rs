@@ -42,7 +42,7 @@ impl Buckets {
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(&token) {
             // An unused full bucket is equal to a new one, so it can be removed.
             buckets.retain(|_, shared| match shared.try_lock() {
-                Ok(mut bucket) => !bucket.is_full(now) || Arc::strong_count(shared) > 1,
+                Ok(bucket) => !bucket.is_full(now) || Arc::strong_count(shared) > 1,
                 Err(_) => true,
             });
         }
