@@ -42,7 +42,7 @@ pub(super) async fn show(
             "Edition " (edition.number) ". Each cell shows wins–draws–losses of the row's bot against "
             "the column's bot. At a table, the bot with the higher score wins."
         }
-        (layout::scrollable("Head to head", &matrix(&tournament, &board, &meetings, &shown)))
+        (matrix(&tournament, &board, &meetings, &shown))
         nav.paging aria-label="Pages" {
             @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS_PER_PAGE))) { "Previous page" } }
             @if offset.saturating_add(BOTS_PER_PAGE) < places { a rel="next" href=(query(offset + BOTS_PER_PAGE)) { "Next page" } }
@@ -58,24 +58,15 @@ fn matrix(
     shown: &[Entrant],
 ) -> Markup {
     let name = |entrant: &Entrant| board.roster.get(*entrant).map_or("?", |named| &named.name[..]);
-    html! {
-        table.matrix {
-            thead {
-                tr {
-                    th scope="col" { "Bot" }
-                    @for other in shown { th scope="col" { span { (name(other)) } } }
-                }
-            }
-            tbody {
-                @for row in shown {
-                    tr {
-                        th scope="row" { (layout::bot_link(tournament, name(row))) }
-                        @for other in shown { (cell(meetings.between(*row, *other).filter(|_| row != other))) }
-                    }
-                }
-            }
+    let mut heads = vec![html! { "Bot" }];
+    heads.extend(shown.iter().map(|other| html! { span { (name(other)) } }));
+    let row = |row: &Entrant| {
+        html! {
+            th scope="row" { (layout::bot_link(tournament, name(row))) }
+            @for other in shown { (cell(meetings.between(*row, *other).filter(|_| row != other))) }
         }
-    }
+    };
+    layout::table("Head to head", "matrix", &heads, shown.iter().map(row))
 }
 
 /// Wins, draws and losses, coloured by the balance.

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use arbiter_proto::v1::{Edition, MatchSeat};
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, Render, html};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
@@ -108,7 +108,7 @@ pub(super) fn scrollable(label: &str, table: &Markup) -> Markup {
 pub(super) fn table(
     label: &str,
     class: &str,
-    heads: &[&str],
+    heads: &[impl Render],
     rows: impl IntoIterator<Item = Markup>,
 ) -> Markup {
     let class = (!class.is_empty()).then_some(class);

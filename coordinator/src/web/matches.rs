@@ -177,30 +177,21 @@ fn certificate_section(certificate: &v1::Certificate) -> Markup {
 /// The number of matches of each bot, in total and in each seat.
 fn seat_count_table(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i64>)]) -> Markup {
     let seats = counts.iter().map(|(_, seats)| seats.len()).max().unwrap_or(0);
-    let table = html! {
-        table.counts {
-            thead {
-                tr {
-                    th scope="col" { "Bot" } th scope="col" { "Matches" }
-                    @for seat in 1..=seats { th scope="col" { "Seat " (seat) } }
-                }
-            }
-            tbody {
-                @for (entrant, seat_counts) in counts {
-                    tr {
-                        th scope="row" { (entrant_link(tournament, roster, *entrant)) }
-                        td.number { (seat_counts.iter().sum::<i64>()) }
-                        @for count in seat_counts { td.number { (count) } }
-                    }
-                }
-            }
+    let mut heads = vec!["Bot".to_owned(), "Matches".to_owned()];
+    heads.extend((1..=seats).map(|seat| format!("Seat {seat}")));
+    let row = |(entrant, seat_counts): &(Entrant, Vec<i64>)| {
+        html! {
+            th scope="row" { (entrant_link(tournament, roster, *entrant)) }
+            td.number { (seat_counts.iter().sum::<i64>()) }
+            @for count in seat_counts { td.number { (count) } }
         }
     };
+    let label = "Matches per bot and seat";
     html! {
         @if !counts.is_empty() {
             details {
-                summary { "Matches per bot and seat" }
-                (layout::scrollable("Matches per bot and seat", &table))
+                summary { (label) }
+                (layout::table(label, "counts", &heads, counts.iter().map(row)))
             }
         }
     }
