@@ -15,7 +15,7 @@ use crate::tournament::beacon::BeaconError;
 use crate::tournament::file::FileError;
 use crate::tournament::lifecycle::{CreateError, LifecycleError};
 use crate::tournament::open_edition::OpenError;
-use crate::tournament::stored_plan::PositionError;
+use crate::tournament::stored_plan::StoredPlanError;
 
 /// The kind of an error: the canonical codes of gRPC that the coordinator uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,11 +185,11 @@ impl From<OpenError> for ServiceError {
     }
 }
 
-impl From<PositionError> for ServiceError {
-    fn from(error: PositionError) -> Self {
+impl From<StoredPlanError> for ServiceError {
+    fn from(error: StoredPlanError) -> Self {
         match error {
-            PositionError::Database(error) => error.into(),
-            PositionError::Stopped => Self::stopping(),
+            StoredPlanError::Database(error) => error.into(),
+            StoredPlanError::Stopped => Self::stopping(),
             other => Self::failed_precondition(other.to_string()),
         }
     }

@@ -19,7 +19,7 @@ use crate::db::tournaments::{self, Tournament, TournamentState};
 use crate::tournament::TournamentFile;
 use crate::tournament::lot_assignment::deal_seed;
 use crate::tournament::plan_derivation::{Commitment, EditionSource};
-use crate::tournament::stored_plan::StoredPlan;
+use crate::tournament::stored_plan::{StoredPlan, StoredPlanError};
 
 /// Maximum number of differences in a response.
 const MAX_DIFFERENCES: usize = 1000;
@@ -198,11 +198,11 @@ impl Comparison {
         plan: &StoredPlan,
         file: &TournamentFile,
         source: &EditionSource,
-    ) -> Result<(i64, Vec<String>), sqlx::Error> {
-        let result = plan.each(file, source, |planned, stored| self.compare(planned, stored))?;
-        match result {
-            Err(reason) => self.differences.push(reason),
+    ) -> Result<(i64, Vec<String>), StoredPlanError> {
+        match plan.each(file, source, |planned, stored| self.compare(planned, stored)) {
             Ok(()) => self.compare_others()?,
+            Err(StoredPlanError::Plan(reason)) => self.differences.push(reason),
+            Err(error) => return Err(error),
         }
         let derived = i64::try_from(self.numbers.len()).unwrap_or(i64::MAX);
         Ok((derived, self.differences))

@@ -165,13 +165,13 @@ impl EditionSource {
     ///
     /// # Errors
     /// The error of `visit`, or the reason why no matches can be derived.
-    pub fn derive(
+    pub fn derive<E: From<String>>(
         &self,
         file: &TournamentFile,
-        mut visit: impl FnMut(Match) -> Result<Option<SeatedResult>, String>,
-    ) -> Result<(), String> {
-        let entrants =
-            self.bots.get(..self.entrants).ok_or("there are fewer bots than entrants")?;
+        mut visit: impl FnMut(Match) -> Result<Option<SeatedResult>, E>,
+    ) -> Result<(), E> {
+        let entrants = self.bots.get(..self.entrants);
+        let entrants = entrants.ok_or_else(|| "there are fewer bots than entrants".to_owned())?;
         let names: Vec<_> = entrants.iter().map(|bot| NameKey::of(self.seed, &bot.name)).collect();
         let field = plan_history::field_of(self, file)?;
         let planner = Planner::new(file, &field, &names, self.seed);

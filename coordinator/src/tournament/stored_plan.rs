@@ -23,21 +23,27 @@ use crate::db::tournaments::Tournament;
 /// The number of matches that are looked up at a time.
 const PAGE: usize = 1000;
 
-/// Why the places of matches are unknown.
+/// Why the matches of a plan are unknown.
 #[derive(Debug, thiserror::Error)]
-pub enum PositionError {
+pub enum StoredPlanError {
     /// The database failed.
     #[error(transparent)]
     Database(#[from] Error),
     /// The stored tournament file is not valid for this release.
     #[error(transparent)]
     Settings(#[from] FileError),
-    /// The plan cannot be derived.
-    #[error("cannot list the plan of edition {0} again: {1}")]
-    Plan(i32, String),
+    /// The plan cannot be derived, or differs from the stored matches.
+    #[error("cannot list the plan of the edition again: {0}")]
+    Plan(String),
     /// The coordinator is stopping.
     #[error("the coordinator is stopping")]
     Stopped,
+}
+
+impl From<String> for StoredPlanError {
+    fn from(reason: String) -> Self {
+        Self::Plan(reason)
+    }
 }
 
 /// The places of an edition's matches in its plan.
@@ -61,7 +67,7 @@ pub async fn positions(
     games: &Games,
     tournament: &Tournament,
     edition: &Edition,
-) -> Result<Positions, PositionError> {
+) -> Result<Positions, StoredPlanError> {
     if edition.number == 1 {
         return Ok(Positions(None));
     }
@@ -70,21 +76,19 @@ pub async fn positions(
     let source = EditionSource::of_edition(&mut db, tournament, &file, edition).await?;
     let plan = StoredPlan::new(pool, edition).await?;
     drop(db);
-    let number = edition.number;
     let length = usize::try_from(edition.end_match).unwrap_or(0);
     let list = move || {
         let mut places = vec![None; length];
-        let result = plan.each(&file, &source, |planned, stored| {
+        plan.each(&file, &source, |planned, stored| {
             let index = stored.and_then(|stored| usize::try_from(stored.number.0).ok());
             if let Some(place) = index.and_then(|index| places.get_mut(index)) {
                 *place = Some(planned.number.0);
             }
             Ok(())
-        });
-        result?.map_err(|reason| PositionError::Plan(number, reason))?;
+        })?;
         Ok(Positions(Some(places)))
     };
-    tokio::task::spawn_blocking(list).await.map_err(|_| PositionError::Stopped)?
+    tokio::task::spawn_blocking(list).await.map_err(|_| StoredPlanError::Stopped)?
 }
 
 /// The matches of an edition, looked up in the order of its plan.
@@ -93,13 +97,6 @@ pub struct StoredPlan {
     pool: PgPool,
     edition: EditionScope,
     entrants: Vec<Entrant>,
-}
-
-/// The planned matches that are not looked up yet. Where later matches depend on results, all
-/// stored ones are in memory instead.
-enum Lookup {
-    Pages(Vec<Match>),
-    Memory(HashMap<MatchKey, (Match, Option<SeatedResult>)>),
 }
 
 impl StoredPlan {
@@ -118,42 +115,32 @@ impl StoredPlan {
         file: &TournamentFile,
         source: &EditionSource,
         mut visit: impl FnMut(&Match, Option<&Match>) -> Result<(), String>,
-    ) -> Result<Result<(), String>> {
-        let mut lookup = if matches!(file.schedule, Schedule::Episodes(_)) {
-            Lookup::Memory(self.read_all()?)
-        } else {
-            Lookup::Pages(Vec::new())
-        };
-        let mut failure = None;
-        let result = source.derive(file, |planned| {
-            let next = with_entrants(std::iter::once(planned), &self.entrants).next();
-            let planned = next.ok_or("there is a match less")?;
-            match &mut lookup {
-                Lookup::Pages(page) => {
-                    page.push(planned);
-                    if page.len() == PAGE
-                        && let Err(error) = self.visit_page(page, &mut visit)?
-                    {
-                        failure = Some(error);
-                        return Err(String::new());
-                    }
-                    Ok(None)
-                }
-                Lookup::Memory(stored) => {
-                    let found = stored.get(&planned.key());
-                    visit(&planned, found.map(|(stored, _)| stored))?;
-                    Ok(found.and_then(|(_, played)| played.clone()))
-                }
-            }
-        });
-        if let (Ok(()), Lookup::Pages(page)) = (&result, &mut lookup) {
-            return match self.visit_page(page, &mut visit) {
-                Ok(Ok(())) => Ok(Ok(())),
-                Ok(Err(error)) => Err(error),
-                Err(reason) => Ok(Err(reason)),
-            };
+    ) -> Result<(), StoredPlanError> {
+        if matches!(file.schedule, Schedule::Episodes(_)) {
+            // Later matches depend on results, so all stored ones are in memory.
+            let all = self.read_all()?;
+            return source.derive(file, |planned| {
+                let planned = self.seat(planned)?;
+                let found = all.get(&planned.key());
+                visit(&planned, found.map(|(stored, _)| stored))?;
+                Ok(found.and_then(|(_, played)| played.clone()))
+            });
         }
-        failure.map_or(Ok(result), Err)
+        let mut page = Vec::new();
+        source.derive(file, |planned| {
+            page.push(self.seat(planned)?);
+            if page.len() == PAGE {
+                self.visit_page(&mut page, &mut visit)?;
+            }
+            Ok::<_, StoredPlanError>(None)
+        })?;
+        self.visit_page(&mut page, &mut visit)
+    }
+
+    /// Puts the entrants into the seats of a planned match.
+    fn seat(&self, planned: Match) -> Result<Match, String> {
+        let mut seated = with_entrants(std::iter::once(planned), &self.entrants);
+        seated.next().ok_or_else(|| "there is a match less".to_owned())
     }
 
     /// Looks up the planned matches of a page, and passes each to `visit`.
@@ -161,17 +148,14 @@ impl StoredPlan {
         &self,
         page: &mut Vec<Match>,
         visit: &mut impl FnMut(&Match, Option<&Match>) -> Result<(), String>,
-    ) -> Result<Result<(), Error>, String> {
+    ) -> Result<(), StoredPlanError> {
         let reading = matches::same_seats(&self.pool, self.edition, page);
-        let stored = match Handle::current().block_on(reading) {
-            Ok(stored) => stored,
-            Err(error) => return Ok(Err(error)),
-        };
+        let stored = Handle::current().block_on(reading)?;
         let by_key: HashMap<_, _> = stored.iter().map(|stored| (stored.key(), stored)).collect();
         for planned in page.drain(..) {
             visit(&planned, by_key.get(&planned.key()).copied())?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// All matches of the edition with their results, in whose seats are the places of bots.

@@ -76,7 +76,7 @@ async fn check_derivation(database: &Database, tournament: &Tournament, edition:
     let visit = |planned: arbiter_coordinator::db::matches::Match| {
         let index = results.binary_search_by_key(&planned.number, |result| result.number);
         derived.push(planned);
-        Ok(index.ok().map(|index| results[index].clone()))
+        Ok::<_, String>(index.ok().map(|index| results[index].clone()))
     };
     published.derive(&file, visit).unwrap();
     assert_eq!(derived, listed_matches(database, tournament, edition.id).await);
@@ -321,8 +321,8 @@ async fn extended_plans_are_derived_from_published_data() {
     for (key, value) in [("base", "99999999999999999"), ("bots", "[]"), ("steps", "[{}]")] {
         let mut forged = source.clone();
         forged.lineage.as_mut().unwrap()[key] = serde_json::from_str(value).unwrap();
-        forged.derive(&file, |_| Ok(None)).unwrap_err();
+        forged.derive(&file, |_| Ok::<_, String>(None)).unwrap_err();
     }
     let forged = EditionSource { entrants: usize::MAX, ..source };
-    forged.derive(&file, |_| Ok(None)).unwrap_err();
+    forged.derive(&file, |_| Ok::<_, String>(None)).unwrap_err();
 }
