@@ -1,4 +1,4 @@
-//! Single matches: their state, results and records.
+//! The matches of editions: their plan, state, results and records.
 
 use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{LotId, MatchId, MatchName, MatchNumber};
@@ -12,16 +12,18 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::bots::evidence_message;
 use super::leaderboard_freeze::{Visibility, hide_result};
-use super::{Caller, DefaultEdition, ResponseStream, Result, Service, ServiceError, match_name};
+use super::{
+    Caller, DefaultEdition, ErrorKind, ResponseStream, Result, Service, ServiceError, match_name,
+};
 use crate::access::Role;
-use crate::db::editions::{EditionScope, EditionState};
+use crate::db::editions::{Edition, EditionScope, EditionState};
 use crate::db::entrants::{EntrantInfo, Roster};
 use crate::db::lots::LotState;
-use crate::db::matches::Seats;
+use crate::db::matches::{self, Match, Seats};
 use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::records::{Record, Slice};
 use crate::db::tournaments::{Tournament, TournamentState};
-use crate::db::{editions, entrants, faults, forfeit_evidence, matches, records};
+use crate::db::{editions, entrants, faults, forfeit_evidence, records};
 use crate::record_redaction;
 use crate::record_store::StoreError;
 use crate::tournament::lot_assignment::deal_seed;
@@ -29,6 +31,14 @@ use crate::tournament::stored_plan::{self, Positions};
 
 /// The size of a piece of a record, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
+
+/// Planned matches of an edition, by number.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) edition: Edition,
+    pub(crate) roster: Roster,
+    pub(crate) matches: Vec<Match>,
+}
 
 impl Service {
     /// The state of a match.
@@ -39,9 +49,7 @@ impl Service {
     ) -> Result<MatchStatus> {
         let name: MatchName = request.r#match.parse()?;
         let (tournament, id) = self.named_match(&name).await?;
-        let rows = matches::range(&self.pool, id.tournament, id.number, 1).await?;
-        let planned = rows.into_iter().next();
-        let planned = planned.ok_or_else(|| ServiceError::missing("match", &name))?;
+        let planned = self.planned_match(&name, id).await?;
         let edition = self.adding_edition(id).await?;
         let infos = entrants::of_seats(&self.pool, &planned.seats.0).await?;
         let find = |entrant| find_bot(&infos, entrant);
@@ -77,6 +85,11 @@ impl Service {
         Ok(status)
     }
 
+    async fn planned_match(&self, name: &MatchName, id: MatchId) -> Result<Match> {
+        let rows = matches::range(&self.pool, id.tournament, id.number, 1).await?;
+        rows.into_iter().next().ok_or_else(|| ServiceError::missing("match", name))
+    }
+
     /// The number of the edition that added a match.
     pub(crate) async fn edition_of_match(&self, name: &str) -> Result<i32> {
         let (_, id) = self.named_match(&name.parse()?).await?;
@@ -90,7 +103,7 @@ impl Service {
     }
 
     /// The edition that added a match.
-    async fn adding_edition(&self, id: MatchId) -> Result<editions::Edition> {
+    async fn adding_edition(&self, id: MatchId) -> Result<Edition> {
         let edition = editions::adding(&self.pool, id).await?;
         let row = editions::get(&self.pool, edition).await?;
         row.ok_or_else(|| ServiceError::internal("the edition of the match is missing"))
@@ -173,6 +186,38 @@ impl Service {
         Ok(Box::pin(ReceiverStream::new(responses)))
     }
 
+    /// Planned matches of an edition. Without a number, of the newest edition.
+    pub(crate) async fn planned_matches(
+        &self,
+        caller: &Caller,
+        ListMatchesRequest { tournament, edition, bot, after, limit, .. }: ListMatchesRequest,
+    ) -> Result<Planned> {
+        let board = v1::LeaderboardRef { tournament, edition };
+        let (edition, _) = self.edition_of(Some(board), DefaultEdition::Newest, caller).await?;
+        let roster = Roster::of(&self.pool, edition.id).await?;
+        let entrant = match bot.as_str() {
+            "" => None,
+            name => Some(roster.find(name).ok_or_else(|| {
+                let error = format!("there is no bot `{name}` in edition {}", edition.number);
+                ServiceError::new(ErrorKind::NotFound, error)
+            })?),
+        };
+        let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
+        let _permit = self.permit(caller).await?;
+        let matches = matches::planned(&self.pool, edition.scope(), first, entrant, limit).await?;
+        Ok(Planned { edition, roster, matches })
+    }
+
+    /// How often each bot of an edition has each seat.
+    pub(crate) async fn seat_counts(
+        &self,
+        caller: &Caller,
+        edition: &Edition,
+    ) -> Result<Vec<(Entrant, Vec<i64>)>> {
+        let _permit = self.permit(caller).await?;
+        Ok(matches::seat_counts(&self.pool, edition.scope()).await?)
+    }
+
     /// Fetches the record of a match from the database or the store.
     pub(super) async fn fetch_record(
         &self,
@@ -218,9 +263,7 @@ impl Service {
         let principal = caller.require(Role::Player)?;
         let name: MatchName = name.parse()?;
         let (tournament, id) = self.named_match(&name).await?;
-        let rows = matches::range(&self.pool, id.tournament, id.number, 1).await?;
-        let planned = rows.into_iter().next();
-        let planned = planned.ok_or_else(|| ServiceError::missing("match", &name))?;
+        let planned = self.planned_match(&name, id).await?;
         let infos = entrants::of_seats(&self.pool, &planned.seats.0).await?;
         let owns = |entrant: &Entrant| {
             find_bot(&infos, *entrant).is_some_and(|bot| bot.owner == Some(principal.id.0))

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::{Result, ServiceError, WorkerService};
 use crate::db::trials::Outcome;
 use crate::db::{self, trace_contexts};
+use crate::match_audit::shadow_play;
 use crate::metrics::TimeLosses;
 use crate::queue::{self, Failure, Report, ReportError};
 use crate::tournament::AssignmentError;
@@ -188,6 +189,32 @@ impl WorkerService {
         self.service.metrics().deferred.inc();
         let reason = error.to_string().chars().take(MAX_REASON).collect();
         ReportResponse { lease: Some(lease.into()), status: ReportStatus::Postponed.into(), reason }
+    }
+
+    /// Compares a shadow match with the match that it repeats.
+    pub(super) async fn store_shadow(
+        &self,
+        report: Report,
+        arrived: Instant,
+    ) -> Result<ReportResponse> {
+        let worker = report.worker;
+        let lease = report.lease;
+        let pool = &self.service.pool;
+        let now = self.service.now();
+        let checked = shadow_play::check_report(pool, &self.assignments, &report, now).await;
+        let status = match checked {
+            Ok(status) => status,
+            Err(error) => return Ok(self.postpone(worker, lease, &error)),
+        };
+        if status == queue::ReportStatus::Malformed {
+            let reason = "its report is not about its match".to_owned();
+            return self.refuse(worker, lease, reason, arrived).await;
+        }
+        // The report may have suspended a worker. If this refresh fails, the next periodic one
+        // succeeds soon.
+        drop(self.service.suspensions.refresh(pool).await);
+        self.service.metrics().record_report(lease, status, arrived);
+        Ok(report_status(lease, status))
     }
 
     /// Refuses a report that can never be stored. The attempt counts as failed.

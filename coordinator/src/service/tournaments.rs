@@ -1,11 +1,12 @@
-//! Tournaments and their editions: creates, starts, ends, checks and shows them.
+//! Tournaments and their editions: creates, starts, ends, deletes, checks and shows them.
 
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{
     self, CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse,
-    CloseTournamentRequest, CreateTournamentRequest, Edition, EditionSource,
-    GetEditionSourceRequest, GetTournamentRequest, ListTournamentsRequest, ListTournamentsResponse,
-    LotCount, StartEditionRequest, Tournament,
+    CloseTournamentRequest, CreateTournamentRequest, DeleteTournamentRequest,
+    DeleteTournamentResponse, Edition, EditionSource, GetEditionSourceRequest,
+    GetTournamentRequest, ListTournamentsRequest, ListTournamentsResponse, LotCount,
+    StartEditionRequest, Tournament,
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::access::Role;
 use crate::db::editions::{self, EditionState};
-use crate::db::lots::{self, Census};
+use crate::db::lots::{self, Census, LotState};
 use crate::db::tournaments::{self, TournamentState};
 use crate::tournament::file::TournamentFile;
 use crate::tournament::lifecycle;
@@ -142,6 +143,32 @@ impl Service {
         self.commit_change(transaction, principal, action, &ended.name, Some(detail)).await?;
         self.changes.notify();
         self.tournament_message(ended, caller).await
+    }
+
+    /// Deletes a tournament that has ended.
+    pub(crate) async fn delete_tournament(
+        &self,
+        caller: &Caller,
+        request: DeleteTournamentRequest,
+    ) -> Result<DeleteTournamentResponse> {
+        let principal = caller.require(Role::Organiser)?;
+        let name = request.tournament.as_str();
+        let id = self.tournament(name).await?.id;
+        let mut transaction = self.pool.begin().await?;
+        let deleted = lifecycle::delete(&mut transaction, id, self.now()).await?;
+        let editions = editions::of_tournament(&mut *transaction, deleted.id).await?;
+        let census = lots::census(&mut *transaction, deleted.id).await?;
+        let counted = census.iter().filter(|count| count.state == LotState::Counted);
+        let matches: i64 = counted.map(|count| count.matches).sum();
+        let editions = u32::try_from(editions.len()).unwrap_or(u32::MAX);
+        let detail = json!({
+            "id": deleted.id.0, "game": deleted.game, "state": deleted.state.as_str(),
+            "editions": editions, "matches": matches,
+        });
+        self.commit_change(transaction, principal, "tournament drop", name, Some(detail)).await?;
+        self.cleaner.wake();
+        self.changes.notify();
+        Ok(DeleteTournamentResponse { editions, matches })
     }
 
     pub(crate) async fn check_edition(
