@@ -114,30 +114,11 @@ pub async fn of_edition(
     Ok(rows.into_iter().map(|row| (row.entrant, row.tally)).collect())
 }
 
-/// The submission time of an entrant's version.
-#[derive(FromRow)]
-struct SubmissionRow {
-    entrant: i32,
-    submitted_at: OffsetDateTime,
-}
-
 /// All entrants of an edition with their sums, ready to be ranked, including those without matches.
-pub async fn contestants(
-    connection: &mut PgConnection,
-    edition: EditionId,
-) -> Result<Vec<Contestant>> {
-    let statement = "
-        SELECT e.entrant, v.submitted_at FROM entrants e JOIN versions v ON v.id = e.version
-        WHERE e.edition = $1 ORDER BY e.place";
-    let query = sqlx::query_as(statement).bind(edition);
-    let rows: Vec<SubmissionRow> = query.fetch_all(&mut *connection).await?;
-    let mut tallies = of_edition(connection, edition).await?;
-    let contestant = |SubmissionRow { entrant, submitted_at }| {
-        let entrant = Entrant(entrant);
-        let tally = tallies.remove(&entrant).unwrap_or_default();
-        Contestant { entrant, submitted_at, tally }
-    };
-    Ok(rows.into_iter().map(contestant).collect())
+pub async fn contestants(db: &mut PgConnection, edition: EditionId) -> Result<Vec<Contestant>> {
+    let mut all = Vec::new();
+    each_edition(db, &[edition], |_, contestants| all = contestants).await?;
+    Ok(all)
 }
 
 /// The sums of a bot in a complete edition.
