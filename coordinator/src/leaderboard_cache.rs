@@ -11,7 +11,7 @@
 //! edition is always final.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arbiter_games::{Game, Games};
@@ -111,52 +111,42 @@ impl Leaderboard {
 struct CacheEntry {
     edition: EditionId,
     games: Games,
-    leaderboard: Mutex<Option<Arc<Leaderboard>>>,
     /// Locked while a leaderboard is computed, so that it is computed once for all waiting
     /// requests.
     computing: tokio::sync::Mutex<()>,
-    /// The time of the last request.
-    last_request: Mutex<Instant>,
+    state: Mutex<EntryState>,
+}
+
+#[derive(Debug)]
+struct EntryState {
+    leaderboard: Option<Arc<Leaderboard>>,
+    last_request: Instant,
     /// The background task, if one was started.
-    refresh_task: Mutex<Option<AbortHandle>>,
+    refresh_task: Option<AbortHandle>,
+}
+
+impl EntryState {
+    /// Whether a background task refreshes the leaderboard.
+    fn is_refreshing(&self) -> bool {
+        self.refresh_task.as_ref().is_some_and(|refresh_task| !refresh_task.is_finished())
+    }
 }
 
 impl CacheEntry {
     fn new(edition: EditionId, games: Games) -> Self {
-        Self {
-            edition,
-            games,
-            leaderboard: Mutex::default(),
-            computing: tokio::sync::Mutex::default(),
-            last_request: Mutex::new(Instant::now()),
-            refresh_task: Mutex::default(),
-        }
+        let last_request = Instant::now();
+        let state = EntryState { leaderboard: None, last_request, refresh_task: None };
+        Self { edition, games, computing: tokio::sync::Mutex::default(), state: Mutex::new(state) }
     }
 
-    fn leaderboard(&self) -> Option<Arc<Leaderboard>> {
-        self.leaderboard.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Records a request.
-    fn record_request(&self) {
-        *self.last_request.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Whether there was a request recently.
-    fn was_requested_recently(&self) -> bool {
-        self.last_request.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < IDLE_TIMEOUT
-    }
-
-    /// Whether a background task refreshes the leaderboard.
-    fn is_refreshing(&self) -> bool {
-        let refresh_task = self.refresh_task.lock().unwrap_or_else(PoisonError::into_inner);
-        refresh_task.as_ref().is_some_and(|refresh_task| !refresh_task.is_finished())
+    fn state(&self) -> MutexGuard<'_, EntryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A leaderboard with at least `counted` counted matches. Computes it if necessary.
     async fn refresh(&self, pool: &PgPool, counted: i64) -> Result<Arc<Leaderboard>> {
         let _computing = self.computing.lock().await;
-        let earlier = self.leaderboard();
+        let earlier = self.state().leaderboard.clone();
         if let Some(leaderboard) =
             earlier.as_ref().filter(|leaderboard| leaderboard.counted >= counted)
         {
@@ -164,14 +154,13 @@ impl CacheEntry {
         }
         let leaderboard =
             Arc::new(Leaderboard::read(pool, &self.games, self.edition, earlier.as_deref()).await?);
-        let mut cached = self.leaderboard.lock().unwrap_or_else(PoisonError::into_inner);
-        *cached = Some(Arc::clone(&leaderboard));
+        self.state().leaderboard = Some(Arc::clone(&leaderboard));
         Ok(leaderboard)
     }
 
     /// Refreshes the leaderboard of a running edition while it is being requested.
     async fn refresh_while_requested(&self, pool: &PgPool) -> Result<()> {
-        while self.was_requested_recently() {
+        while self.state().last_request.elapsed() < IDLE_TIMEOUT {
             tokio::time::sleep(REFRESH_INTERVAL).await;
             let edition = editions::get(pool, self.edition).await?.ok_or(Error::RowNotFound)?;
             if edition.state != EditionState::Running {
@@ -208,12 +197,15 @@ impl LeaderboardCache {
         let entry = self
             .entries
             .get_or_insert_with(edition.id, || CacheEntry::new(edition.id, self.games.clone()));
-        entry.record_request();
         let is_running = edition.state == EditionState::Running;
-        if let Some(leaderboard) = entry.leaderboard()
-            && (leaderboard.counted == edition.counted || is_running && entry.is_refreshing())
         {
-            return Ok(leaderboard);
+            let mut state = entry.state();
+            state.last_request = Instant::now();
+            if let Some(leaderboard) = &state.leaderboard
+                && (leaderboard.counted == edition.counted || is_running && state.is_refreshing())
+            {
+                return Ok(Arc::clone(leaderboard));
+            }
         }
         let leaderboard = entry.refresh(&self.pool, edition.counted).await?;
         if is_running {
@@ -250,7 +242,8 @@ impl LeaderboardCache {
     /// Starts the background task of an entry, unless it runs.
     fn start_refreshing(&self, entry: &Arc<CacheEntry>) {
         let mut refresh_tasks = self.refresh_tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        if entry.is_refreshing() {
+        let mut state = entry.state();
+        if state.is_refreshing() {
             return;
         }
         while refresh_tasks.try_join_next().is_some() {}
@@ -260,6 +253,6 @@ impl LeaderboardCache {
         // the failure.
         let refresh_task = refresh_tasks
             .spawn(async move { drop(refreshed.refresh_while_requested(&pool).await) });
-        *entry.refresh_task.lock().unwrap_or_else(PoisonError::into_inner) = Some(refresh_task);
+        state.refresh_task = Some(refresh_task);
     }
 }

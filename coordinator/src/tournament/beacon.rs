@@ -192,13 +192,10 @@ fn is_new_value(
 ) -> Result<bool, BeaconError> {
     let name = tournament.name.clone();
     let Some(beacon) = &tournament.beacon else { return Err(BeaconError::NoBeacon(name)) };
-    if let Some(stored) = &beacon.value {
-        let is_same = stored.text == value;
-        return if is_same {
-            Ok(false)
-        } else {
-            Err(BeaconError::HasOtherValue(name, stored.text.clone()))
-        };
+    match &beacon.value {
+        Some(stored) if stored.text == value => return Ok(false),
+        Some(stored) => return Err(BeaconError::HasOtherValue(name, stored.text.clone())),
+        None => {}
     }
     let rules = Submissions::stored(&tournament.settings)
         .map_err(|cause| BeaconError::Settings(name.clone(), cause))?;

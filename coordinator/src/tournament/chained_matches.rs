@@ -114,20 +114,18 @@ impl ChainedMatches {
             let after = LotNumber(planned.number.0);
             order.extend(before.iter().map(|before| Order { before: LotNumber(*before), after }));
             let blockers = before.iter().filter(|before| !reported.contains(before)).count();
-            let lot = NewLot {
+            let mut lot = InitialLot::from(NewLot {
                 number: after,
                 count: 1,
                 expected_ms,
                 score_len: score_len(file, planned.seats.0.len()),
                 blockers: i16::try_from(blockers).expect("at most one a seat"),
                 has_dependents: true,
-            };
-            new_lots.push(match InitialLot::from(lot) {
-                InitialLot { lot, state: LotState::Pending } if checks => {
-                    InitialLot { lot, state: LotState::Checking }
-                }
-                other => other,
             });
+            if checks && lot.state == LotState::Pending {
+                lot.state = LotState::Checking;
+            }
+            new_lots.push(lot);
         }
         let added = matches::copy_in(&mut *db, tournament, self.added.into_iter()).await?;
         let extension = Extension {
