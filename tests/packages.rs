@@ -108,6 +108,18 @@ fn every_shipped_package_is_played_drawn_and_verified() {
 }
 
 #[test]
+fn every_shipped_package_replays_its_golden_records() {
+    for package in folders(Path::new("games/packages")) {
+        let path = package.to_str().unwrap();
+        let output = succeed(&["game", "check", path, "--only", "golden", "--json"]);
+        let report = output.lines().last().unwrap();
+        let report: Value = serde_json::from_str(report).unwrap();
+        // A whole match, and one that an illegal reply ends.
+        assert!(report["records"].as_u64().unwrap() >= 2, "{path}: {report}");
+    }
+}
+
+#[test]
 fn a_record_names_the_package_that_it_needs() {
     let bots = Bots::new();
     let records = bots.path().join("records");
