@@ -1,5 +1,6 @@
 //! A tournament of a game package, with a real coordinator and a real worker: it is created from
-//! the folder of the package, played, ranked and shown, and played again by changed rules.
+//! the folder of the package, played, ranked and shown, and played again by changed rules. Its
+//! exports are verified elsewhere, without the coordinator and without a network.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -7,162 +8,232 @@ mod support;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
-use arbiter_coordinator::postgres::Durability;
 use serde_json::Value;
-use support::service::{Database, Service, done, free_address, wait_until};
-use support::{arbiter, files, succeed};
+use support::service::done;
+use support::up::Up;
+use support::{arbiter, files};
 
 const CONNECT4: &str = "games/packages/connect4";
 
-/// A coordinator with pages, a worker, and a folder for files.
-struct Site {
-    _database: Database,
-    coordinator: Service,
-    worker: Service,
-    server: String,
-    pages: SocketAddr,
-    admin: String,
-    directory: tempfile::TempDir,
-}
-
-impl Site {
-    fn open() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let database = Database::start(Durability::Unsynced);
-        let admin = database.token("admin");
-        let pass = database.token("worker");
-        let address = free_address();
-        let pages = free_address();
-        let mut command = database.coordinator(address);
-        command.args(["--http", &pages.to_string()]);
-        let mut coordinator = Service::start(&mut command, &directory.path().join("coordinator"));
-        coordinator.wait_for_log("serving");
-        let server = format!("http://{address}");
-        let mut command = client(&server, &pass, "worker --slots 2 --name it --spool");
-        command.arg(directory.path().join("spool"));
-        let worker = Service::start(&mut command, &directory.path().join("worker"));
-        Self { _database: database, coordinator, worker, server, pages, admin, directory }
-    }
-
-    /// The output of an administrator's command, which must succeed.
-    fn run(&self, words: &str) -> String {
-        done(&client(&self.server, &self.admin, words).output().unwrap())
-    }
-
-    /// The lines of JSON of an administrator's command.
-    fn json(&self, words: &str) -> Vec<Value> {
-        let output = self.run(&format!("{words} --json"));
-        output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    /// The response to a GET request of the administrator.
-    fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.pages).unwrap();
-        let token = &self.admin;
-        write!(stream, "GET {path} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
-        response
-    }
-
-    /// A file in the folder of this site.
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.directory.path().join(name);
-        fs::write(&path, text).unwrap();
-        path
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("{}\n{}", self.coordinator.log(), self.worker.log());
-        }
-    }
-}
-
-/// A command with this coordinator and token.
-fn client(server: &str, token: &str, words: &str) -> Command {
-    let mut command = arbiter();
-    command.args(words.split(' ')).env("ARBITER_SERVER", server).env("ARBITER_TOKEN", token);
-    command
-}
+/// More time for a move than a busy machine needs.
+const MUCH_TIME: (&str, &str) = ("move = \"500ms\"", "move = \"60s\"");
 
 /// The shipped package.
 fn connect4() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(CONNECT4)
 }
 
-/// A copy of the package in `folder`, where this text of the descriptor is replaced.
-fn changed(folder: &Path, from: &str, to: &str) -> PathBuf {
-    let copy = folder.join("changed");
+/// A copy of the package in the new folder `copy`, where these texts of the descriptor are replaced.
+fn changed(copy: PathBuf, changes: &[(&str, &str)]) -> PathBuf {
     fs::create_dir_all(&copy).unwrap();
-    for name in ["game.toml", "rules.py", "drawing.py"] {
-        let text = fs::read_to_string(connect4().join(name)).unwrap();
-        assert!(name != "game.toml" || text.contains(from), "{from}");
-        fs::write(copy.join(name), text.replace(from, to)).unwrap();
+    for name in ["rules.py", "drawing.py"] {
+        fs::copy(connect4().join(name), copy.join(name)).unwrap();
     }
+    let mut descriptor = fs::read_to_string(connect4().join("game.toml")).unwrap();
+    for (from, to) in changes {
+        assert!(descriptor.contains(from), "{from}");
+        descriptor = descriptor.replace(from, to);
+    }
+    fs::write(copy.join("game.toml"), descriptor).unwrap();
     copy
+}
+
+/// The response to a GET request of the administrator.
+fn get(up: &Up, path: &str) -> String {
+    let mut stream = TcpStream::connect(up.http).unwrap();
+    let token = up.admin();
+    write!(stream, "GET {path} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+/// Creates the tournament `cup` of the package at `game`, with its bots and more lines in the file.
+fn create(up: &Up, game: &Path, more: &str) -> String {
+    let text = format!(
+        "name = \"cup\"\ngame = \"{}\"\n[params]\ncolumns = 6\n[submissions]\nwindow = \"0ms\"\n{more}",
+        game.display()
+    );
+    let file = up.bots.file("cup.toml", &text);
+    up.succeed(&format!("tournament create {file}"))
+}
+
+/// The first line of a record.
+fn header(record: &str) -> Value {
+    serde_json::from_str(record.lines().next().unwrap()).unwrap()
+}
+
+/// The scores of a leaderboard.
+fn points(board: &[Value]) -> Vec<(Value, Value)> {
+    board.iter().map(|line| (line["bot"].clone(), line["score"].clone())).collect()
 }
 
 #[test]
 fn a_tournament_of_a_package_is_played_ranked_shown_and_replayed_by_new_rules() {
-    let site = Site::open();
-    let game = connect4();
-    let file = site.file(
-        "cup.toml",
-        &format!(
-            "name = \"cup\"\ngame = \"{}\"\n[schedule]\nlegs = 3\n[params]\ncolumns = 6\n\
-             [submissions]\nwindow = \"0ms\"\n",
-            game.display()
-        ),
-    );
-    let created = site.run(&format!("tournament create {}", file.display()));
+    let up = Up::start_sandboxed(2);
+    let created = create(&up, &connect4(), "[schedule]\nlegs = 3\n");
     assert!(created.contains("cup: connect4"), "{created}");
     assert!(created.contains("house bots: blocker, center"), "{created}");
-    site.run("tournament start cup");
-    site.run("tournament watch cup");
+    up.play("cup");
 
-    let board = site.json("ranking cup");
+    let board = up.json("ranking cup");
     let bots: Vec<_> = board.iter().filter(|line| line["bot"].is_string()).collect();
     assert_eq!(bots.len(), 2, "{board:?}");
     assert_eq!(bots[0]["bot"], "blocker", "{board:?}");
     assert_eq!(bots[0]["matches"], 6, "{board:?}");
-
-    // The record names the package, and only the package replays it.
-    let folder = site.directory.path().join("export");
-    site.run(&format!("tournament export cup --records --out {}", folder.display()));
-    let records = folder.join("records");
-    assert_eq!(files(&records).len(), 6);
-    succeed(&["verify", records.to_str().unwrap(), "--game", game.to_str().unwrap()]);
-    let shown = site.get("/api/v1/tournaments/cup/matches/0/steps?limit=5");
+    let shown = get(&up, "/api/v1/tournaments/cup/matches/0/steps?limit=5");
     assert!(shown.starts_with("HTTP/1.0 200") && shown.contains("svg"), "{shown}");
 
     // Other rules: everything is played again, and the first board stays.
-    let other = changed(site.directory.path(), "version = \"1\"", "version = \"2\"");
-    site.run(&format!("tournament package cup {}", other.display()));
-    let official = |number: i64| {
-        let tournament = site.json("tournament show cup").remove(0);
-        tournament["editions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|edition| edition["edition"] == number && edition["state"] == "complete")
+    let other = changed(up.bots.path().join("other"), &[("version = \"1\"", "version = \"2\"")]);
+    up.succeed(&format!("tournament package cup {}", other.display()));
+    up.wait_for("cup", 2);
+    let record = |number: i32| up.succeed(&format!("match cup/{number} --record -"));
+    assert_ne!(header(&record(0))["package"], header(&record(6))["package"]);
+    assert_eq!(points(&up.json("ranking cup --edition 1")), points(&board));
+    up.succeed("tournament check cup");
+}
+
+/// Runs `arbiter verify` in `folder`; without a network, where the test may take it away.
+#[expect(clippy::disallowed_methods, reason = "unshare starts the program under test")]
+fn verify_in(folder: &Path, arguments: &[&str]) -> Output {
+    let program = arbiter().get_program().to_owned();
+    let mut command = Command::new("unshare");
+    if rustix::process::geteuid().is_root() {
+        command.arg("--net").arg(program);
+    } else {
+        command = Command::new(program);
+    }
+    command.arg("verify").args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// The packages in an export.
+fn packages(export: &Path) -> Vec<PathBuf> {
+    files(&export.join("packages"))
+}
+
+/// A coordinator where two editions of `cup` were played by different packages, and both exports.
+struct Exported {
+    up: Up,
+    /// The folders of both packages.
+    games: [PathBuf; 2],
+    /// The exports of both editions, in a folder of their own.
+    exports: [PathBuf; 2],
+}
+
+impl Exported {
+    fn new() -> Self {
+        let up = Up::start_sandboxed(2);
+        let bots = connect4().join("bots");
+        let house = ["blocker", "center"].map(|name| bots.join(name).display().to_string());
+        let first = changed(up.bots.path().join("first"), &[MUCH_TIME]);
+        let version = ("version = \"1\"", "version = \"2\"");
+        let second = changed(up.bots.path().join("second"), &[MUCH_TIME, version]);
+        create(&up, &first, &format!("[house]\nbots = {house:?}\n"));
+        up.play("cup");
+        up.succeed(&format!("tournament package cup {}", second.display()));
+        up.wait_for("cup", 2);
+        up.succeed("tournament close cup");
+        let elsewhere = up.directory.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        let exports = [1, 2].map(|edition| {
+            let out = up.bots.path().join(format!("edition-{edition}"));
+            let words = format!("tournament export cup --records --edition {edition} --out");
+            up.succeed(&format!("{words} {}", out.display()));
+            let moved = elsewhere.join(format!("edition-{edition}"));
+            fs::rename(out, &moved).unwrap();
+            moved
+        });
+        Self { up, games: [first, second], exports }
+    }
+}
+
+#[test]
+fn an_export_is_verified_elsewhere_without_a_network() {
+    let Exported { up, games, exports } = Exported::new();
+    for export in &exports {
+        let output = verify_in(export, &["."]);
+        let stdout = done(&output);
+        assert!(stdout.contains("2 matches follow from the published seed"), "{stdout}");
+        assert_eq!(stdout.matches(": ok, ").count(), 3, "{stdout}");
+        assert_eq!(packages(export).len(), 1);
+        // Only the records, and only one.
+        done(&verify_in(export, &["records"]));
+        done(&verify_in(&export.join("records"), &["000001.jsonl"]));
+    }
+    assert_ne!(packages(&exports[0])[0].file_name(), packages(&exports[1])[0].file_name());
+    let parent = exports[0].parent().unwrap();
+    done(&verify_in(parent, &["."]));
+
+    // A bot meets its recorded match again, by the rules of that edition.
+    let record = exports[0].join("records/000000.jsonl");
+    let bot = header(&fs::read_to_string(&record).unwrap())["seats"][0]["bot"].clone();
+    let bot = connect4().join("bots").join(bot.as_str().unwrap());
+    let words = format!("--seat 1 --bot {} --sandbox off", bot.display());
+    for of in ["cup/0".to_owned(), format!("--record {}", record.display())] {
+        let same = up.succeed(&format!("repro {of} {words}"));
+        assert!(same.contains("all the same"), "{same}");
+    }
+
+    // The packages may come from elsewhere, too.
+    for export in &exports {
+        fs::remove_dir_all(export.join("packages")).unwrap();
+    }
+    let [first, second] = games.each_ref().map(|game| game.to_str().unwrap());
+    done(&verify_in(parent, &[".", "--game", first, "--game", second]));
+    let output = verify_in(parent, &[".", "--game", second]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    let digest = header(&fs::read_to_string(&record).unwrap())["package"].clone();
+    let digest = digest.as_str().unwrap();
+    let needs = format!("played with the game package connect4 of digest {digest}, not ");
+    assert!(stdout.contains(&needs), "{stdout}");
+    let remedy = format!("arbiter tournament package T --out FILE --digest {digest}");
+    assert!(stdout.contains(&remedy), "{stdout}");
+
+    // Everybody may download them: the present one, and the one of a digest.
+    let download = |words: &str| {
+        let mut command = up.command(&format!("tournament package cup {words}"));
+        done(&command.env_remove("ARBITER_TOKEN").output().unwrap())
     };
-    wait_until("the second edition is complete", || official(2));
-    let header = |number: i32| {
-        let record = site.run(&format!("match cup/{number} --record -"));
-        serde_json::from_str::<Value>(record.lines().next().unwrap()).unwrap()
+    let into = parent.join("packages");
+    fs::create_dir(&into).unwrap();
+    download(&format!("--out {}", into.display()));
+    let file = into.join("first.tar.zst");
+    let printed = download(&format!("--out {} --digest {digest}", file.display()));
+    assert!(printed.contains(&format!("connect4 version 1 of digest {digest}")), "{printed}");
+    assert_eq!(files(&into).len(), 2);
+    done(&verify_in(parent, &[".", "--game", file.to_str().unwrap()]));
+    let unknown =
+        format!("tournament package cup --out {} --digest {}", into.display(), "0".repeat(64));
+    let output = up.command(&unknown).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("there is no game package"), "{stderr}");
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+}
+
+#[test]
+fn a_changed_package_of_an_export_verifies_nothing() {
+    let Exported { up: _up, exports, .. } = Exported::new();
+    let [first, second] = exports.each_ref().map(|export| packages(export).remove(0));
+    let refused = |cause: &str| {
+        let output = verify_in(&exports[0], &["."]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        let file = first.file_name().unwrap().to_str().unwrap();
+        assert!(stderr.contains(file) && stderr.contains(cause), "{cause}: {stderr}");
+        assert!(stderr.contains("export the tournament again"), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
     };
-    assert_ne!(header(0)["package"], header(6)["package"]);
-    let points = |board: &[Value]| {
-        let lines = board.iter().map(|line| (line["bot"].clone(), line["score"].clone()));
-        lines.collect::<Vec<_>>()
-    };
-    assert_eq!(points(&site.json("ranking cup --edition 1")), points(&board));
-    site.run("tournament check cup");
+    let mut bytes = fs::read(&first).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&first, &bytes).unwrap();
+    refused("");
+    fs::copy(&second, &first).unwrap();
+    refused("the file was changed, its package has the digest");
 }

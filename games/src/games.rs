@@ -31,7 +31,8 @@ impl Games {
         Self(games.into())
     }
 
-    /// The games with one more. It replaces a game of the same name.
+    /// The games with one more. It replaces an equal one. Game packages of one name differ if their
+    /// files do.
     #[must_use]
     pub fn with(&self, info: GameInfo) -> Self {
         self.with_game(&Game::new(info))
@@ -40,7 +41,7 @@ impl Games {
     /// The games with one more, like [`Games::with`].
     #[must_use]
     pub fn with_game(&self, game: &Game) -> Self {
-        let others = self.iter().filter(|other| other.name != game.name).cloned();
+        let others = self.iter().filter(|other| *other != game).cloned();
         Self(others.chain([game.clone()]).collect())
     }
 

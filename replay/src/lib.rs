@@ -26,7 +26,7 @@ pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack};
 pub use draw::{Picture, draw};
 pub use lines::Difference;
 pub use other_package::with_package;
-pub use record_line::{Footer, Header, Line, RECORD_VERSION, SeatLine};
+pub use record_line::{Footer, Header, Line, RECORD_VERSION, RecordedPackage, SeatLine};
 pub use render::STYLE;
 pub use steps::steps;
 pub use steps_builder::{Clock, Stderr, Step, Steps};

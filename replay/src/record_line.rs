@@ -1,5 +1,7 @@
 //! The lines of a record.
 
+use std::io::{self, BufRead};
+
 use arbiter_games::{
     BotName, ClockRules, Forfeit, Frame, Game, Games, Micros, Note, Params, Protocol, Score, Seat,
     SeatResult, Seed, TimeSpent,
@@ -10,6 +12,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
+use crate::compression::MAX_LINE;
 use crate::transcript::TranscriptHash;
 
 /// The version of the format, in the field `record` of each header.
@@ -86,24 +89,42 @@ impl Header {
 
 /// The game of a record. A game package must have the digest of the record.
 fn find_game(games: &Games, name: &str, package: Option<&str>) -> Result<Game, String> {
+    let is_played = |game: &&Game| game.name == name && game.package.as_deref() == package;
+    if let Some(game) = games.iter().find(is_played) {
+        return Ok(game.clone());
+    }
     let found = games.find(name);
     let Some(digest) = package else {
-        let game = found.map_err(|error| error.to_string())?;
-        return match game.package {
-            None => Ok(game),
-            Some(_) => Err(format!("the record of a built-in game, but {name} is a package")),
-        };
+        let unknown = found.err().map(|unknown| unknown.to_string());
+        return Err(unknown
+            .unwrap_or_else(|| format!("the record of a built-in game, but {name} is a package")));
     };
-    match found {
-        Ok(game) if game.package.as_deref() == Some(digest) => Ok(game),
-        Ok(game) => {
-            let other = game.package.as_deref().unwrap_or("built in");
-            Err(format!("played with the game package {name} of digest {digest}, not {other}"))
-        }
-        Err(_) => Err(format!(
-            "played with the game package {name} of digest {digest}; name its folder \
-                 with --game"
-        )),
+    let other = found.ok().and_then(|game| game.package.clone());
+    let other = other.map(|other| format!(", not {other}")).unwrap_or_default();
+    Err(format!(
+        "played with the game package {name} of digest {digest}{other}; name its folder or file \
+         with --game, or download it with arbiter tournament package T --out FILE --digest {digest}"
+    ))
+}
+
+/// The game package of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RecordedPackage {
+    /// The name of the game.
+    pub game: String,
+    /// The digest of the package.
+    pub digest: String,
+}
+
+impl RecordedPackage {
+    /// Reads the first line of a record. `None` if the game is built in, or the line is not a
+    /// header.
+    pub fn read(record: impl BufRead) -> io::Result<Option<Self>> {
+        let mut line = String::new();
+        record.take(MAX_LINE).read_line(&mut line)?;
+        let header = serde_json::from_str::<RawHeader>(&line).ok();
+        let package = header.and_then(|RawHeader { game, package, .. }| Some((game, package?)));
+        Ok(package.map(|(game, digest)| Self { game, digest }))
     }
 }
 

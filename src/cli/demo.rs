@@ -187,7 +187,7 @@ async fn start(server: &Server, prepared: &PreparedTournament) -> Result<(), Fai
 
 /// Fetches the newest edition of a tournament, if there is one.
 async fn fetch_newest_edition(server: &Server, name: &str) -> Result<Option<Edition>, Failure> {
-    let request = GetTournamentRequest { tournament: name.to_owned() };
+    let request = GetTournamentRequest { tournament: name.to_owned(), edition: None };
     Ok(server.send(request).await?.editions.into_iter().next())
 }
 

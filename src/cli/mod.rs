@@ -12,6 +12,7 @@ mod coordinator;
 mod demo;
 mod doctor;
 mod game;
+mod package_file;
 mod play;
 mod playground;
 mod preflight;

@@ -124,8 +124,9 @@ impl Ranking {
         server: &Server,
         edition: i32,
     ) -> Result<Option<String>, Failure> {
-        let tournament =
-            server.send(GetTournamentRequest { tournament: self.tournament.clone() }).await?;
+        let tournament = server
+            .send(GetTournamentRequest { tournament: self.tournament.clone(), edition: None })
+            .await?;
         let edition_progress = tournament.editions.iter().find(|other| other.number == edition);
         Ok(edition_progress.and_then(completion_estimate))
     }

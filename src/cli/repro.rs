@@ -3,29 +3,32 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Arc;
 
 use arbiter_games::{ClockKind, ClockRules, Games, MAX_SEATS, Seat};
 use arbiter_proto::ids::MatchName;
+use arbiter_proto::settings::HexDigest;
 use arbiter_proto::v1::GetTournamentRequest;
-use arbiter_replay::Header;
-use arbiter_replay::MAX_LINE;
+use arbiter_replay::{Header, MAX_LINE, RecordedPackage};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::bounded_read::open_regular;
+use arbiter_worker::package::Package;
 use arbiter_worker::repro::{ReplyComparison, SeatReplay, SeatReplayError};
 use arbiter_worker::sandbox::{Host, JailConfig, Policy};
 use arbiter_worker::seat::TimedReply;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::client::{Client, Server, unless_interrupted};
+use super::client::{Client, Server, malformed_response, unless_interrupted};
+use super::package_file::PackageFile;
 use super::play::stop_on_signals;
 use super::record_download;
 use super::tournament::settings;
 use crate::failure::Failure;
 use crate::output::eprint_line;
 use crate::output::{Output, millis, printable};
-use crate::play::game;
+use crate::play::{game, recorded_packages};
 
 /// Replay a seat of a recorded match with a bot; exit code 1 if its replies differ.
 #[derive(Debug, Args)]
@@ -38,7 +41,8 @@ use crate::play::game;
 Examples:
   arbiter repro finals/1207 --seat 2 --bot mybot/
   arbiter repro finals/1207 --seat 2 --bot mybot/ --all --stderr
-  arbiter repro --record match.jsonl --seat 1 --bot mybot/ --json"
+  arbiter repro --record match.jsonl --seat 1 --bot mybot/ --json
+  arbiter repro --record match.jsonl --seat 1 --bot mybot/ --game games/connect4"
 )]
 pub(super) struct Repro {
     /// The match as TOURNAMENT/NUMBER, as shown by logs and web pages.
@@ -54,8 +58,9 @@ pub(super) struct Repro {
     /// Read the match from this record file instead of a coordinator; uses official limits.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// The game package with which the match was played: its folder or packed file.
-    #[arg(long, value_name = "DIR")]
+    /// The game package with which the match was played: its folder or packed file. By default it
+    /// is downloaded, or found in the export that holds the record.
+    #[arg(long, value_name = "DIR|FILE")]
     game: Option<PathBuf>,
     /// Also show replies that are the same.
     #[arg(long)]
@@ -79,14 +84,11 @@ impl Repro {
             eprint_line(&format!("building {} with {command}", self.bot.display()));
         }
         let bot = Arc::new(Bot::load(&self.bot).map_err(Failure::usage)?);
-        let (mut record, jail) = self.record()?;
+        let Inputs { mut record, jail, packages } = self.inputs()?;
         let seat = Seat::from_index(usize::from(self.seat) - 1);
         let host = Arc::new(Host::prepare(self.sandbox)?);
         let stop = stop_on_signals()?;
-        let games = &match &self.game {
-            None => games.clone(),
-            Some(path) => game::with_package(games, path, &host, &stop)?,
-        };
+        let games = &game::with_packages(games, &packages, &host, &stop)?;
         let header = header(games, &mut record)?;
         if !self.json {
             eprint_line(&introduction(&header, seat));
@@ -109,31 +111,48 @@ impl Repro {
         printer.finish(self.json)
     }
 
-    /// The record and the limits of its match.
-    fn record(&self) -> Result<(BufReader<File>, JailConfig), Failure> {
+    fn inputs(&self) -> Result<Inputs, Failure> {
+        let named = self.game.as_slice();
         if let Some(path) = &self.record {
             let failed = |error| Failure::usage(format!("{}: {error}", path.display()));
-            return Ok((
-                BufReader::new(open_regular(path).map_err(failed)?),
-                JailConfig::default(),
-            ));
+            let record = BufReader::new(open_regular(path).map_err(failed)?);
+            let packages = recorded_packages::load_all(named, slice::from_ref(path))?;
+            return Ok(Inputs { record, jail: JailConfig::default(), packages });
         }
         let name = self.name.as_ref().expect("clap asks for one of the two");
         let failed = |error| Failure::Negative(format!("cannot store the record: {error}"));
+        let mut packages = recorded_packages::load_all(named, &[])?;
         let mut file = tempfile::tempfile().map_err(failed)?;
         let jail = self.client.run(async |server| {
             let record = record_download::open(&server, name).await??;
             unless_interrupted(record.copy(&file)).await?;
+            file.rewind().map_err(failed)?;
+            let needed = RecordedPackage::read(BufReader::new(&file)).map_err(failed)?;
+            if let Some(needed) = needed.filter(|_| named.is_empty()) {
+                let digest = HexDigest::try_from(needed.digest).map_err(malformed_response)?;
+                let download = PackageFile::download(&server, &name.tournament, Some(digest));
+                let PackageFile { package, .. } = unless_interrupted(download).await?;
+                packages.push((package.path().to_owned(), package));
+            }
             fetch_jail_config(&server, &name.tournament).await
         })?;
         file.rewind().map_err(failed)?;
-        Ok((BufReader::new(file), jail))
+        Ok(Inputs { record: BufReader::new(file), jail, packages })
     }
+}
+
+/// What a replay of a seat needs besides the bot.
+struct Inputs {
+    record: BufReader<File>,
+    /// The limits of the match.
+    jail: JailConfig,
+    /// The game packages that the record may name, and where they are.
+    packages: Vec<(PathBuf, Package)>,
 }
 
 /// Fetches the limits of a tournament's matches.
 async fn fetch_jail_config(server: &Server, tournament: &str) -> Result<JailConfig, Failure> {
-    let request = GetTournamentRequest { tournament: tournament.to_owned() };
+    let request = GetTournamentRequest { tournament: tournament.to_owned(), edition: None };
     let tournament = server.send(request).await?;
     let mut settings = settings(&tournament);
     let mut setting = |key: &str| settings.remove(key).unwrap_or_default();

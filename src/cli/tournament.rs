@@ -47,7 +47,7 @@ enum Command {
     Drop(drop::Drop),
     Check(lifecycle::Check),
     Collusion(collusion::FindCollusion),
-    Package(package::SetPackage),
+    Package(package::TournamentPackage),
     Export(export::Export),
     Retry(lifecycle::Retry),
     Void(void::Void),

@@ -22,7 +22,7 @@ use super::play;
 use crate::failure::Failure;
 use crate::output::broken_pipe;
 use crate::output::eprint_line;
-use crate::play::{game, progress};
+use crate::play::{game, progress, recorded_packages};
 
 /// Verify records by replay; exit code 1 and the first difference if one is wrong.
 #[derive(Debug, Args)]
@@ -33,8 +33,12 @@ use crate::play::{game, progress};
     compared with matches.jsonl. The origin of the seed is printed. An edition played before the \
     beacon decided the seed fails if its tournament is closed.
 
+Records of a game package are replayed by its rules. An export contains its packages; for other \
+    records name the package with --game.
+
 Examples:
   arbiter verify archive/finals
+  arbiter verify records/ --game games/packages/connect4
   arbiter verify records/
   arbiter verify records/gomoku-1f2e3d4c-000001.jsonl --json"
 )]
@@ -42,9 +46,10 @@ pub(super) struct Verify {
     /// Records (*.jsonl), exports, or directories with either.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The game package with which the matches were played: its folder or packed file.
-    #[arg(long, value_name = "DIR")]
-    game: Option<PathBuf>,
+    /// A game package with which matches were played: its folder or packed file. May be given
+    /// several times.
+    #[arg(long, value_name = "DIR|FILE")]
+    game: Vec<PathBuf>,
     /// Print one JSON object per record.
     #[arg(long)]
     json: bool,
@@ -55,13 +60,6 @@ type CheckedRecord = (usize, Result<Verified, Difference>);
 
 impl Verify {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
-        let games = &match &self.game {
-            None => games.clone(),
-            Some(path) => {
-                let host = Arc::new(Host::prepare(Policy::Auto)?);
-                game::with_package(games, path, &host, &play::stop_on_signals()?)?
-            }
-        };
         let mut inputs = Inputs::default();
         for path in &self.paths {
             let before = inputs.count();
@@ -78,14 +76,16 @@ impl Verify {
         let mut differences = 0;
         let mut print_result = Ok(());
         for export in &exports {
+            // The settings of an export describe its package.
             let checked = plan_derivation::check(games, export)
                 .map_err(|error| Failure::Negative(format!("{}: {error}", export.display())))?;
             print_result = print_result.and_then(|()| self.print_export(export, &checked));
             differences += checked.differences.len();
             expectations.add(export, checked.expected);
         }
+        let games = self.games(games, &records)?;
         let mut wrong_records = 0;
-        check_all(games, &records, &expectations, |index, checked| {
+        check_all(&games, &records, &expectations, |index, checked| {
             wrong_records += usize::from(checked.is_err());
             if print_result.is_ok() {
                 print_result = self.print(&records[index], checked);
@@ -102,6 +102,16 @@ impl Verify {
                 records.len()
             ))),
         }
+    }
+
+    /// The games of these records: `built_in`, and game packages.
+    fn games(&self, built_in: &Games, records: &[PathBuf]) -> Result<Games, Failure> {
+        let packages = recorded_packages::load_all(&self.game, records)?;
+        if packages.is_empty() {
+            return Ok(built_in.clone());
+        }
+        let host = Arc::new(Host::prepare(Policy::Auto)?);
+        game::with_packages(built_in, &packages, &host, &play::stop_on_signals()?)
     }
 
     /// Prints the origin of an export's seed and whether its matches follow from it.

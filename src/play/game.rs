@@ -1,6 +1,6 @@
 //! The game of a command: a built-in one by its name, or a game package by its folder or packed file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arbiter_games::{Game, Games};
@@ -52,17 +52,19 @@ pub(crate) fn locate(games: &Games, text: &str) -> Result<Located, Failure> {
     load(path).map(Box::new).map(Located::Package)
 }
 
-/// These games and the package at `path`.
+/// These games and the packages at these paths, whose rules run on `host` until `stop`.
 ///
 /// # Errors
-/// If it is not valid.
-pub(crate) fn with_package(
+/// If a package has the name of one of these games, or its rules cannot run.
+pub(crate) fn with_packages(
     games: &Games,
-    path: &Path,
+    packages: &[(PathBuf, Package)],
     host: &Arc<Host>,
     stop: &Arc<StopSignal>,
 ) -> Result<Games, Failure> {
-    Ok(games.with_game(&run(games, path, &load(path)?, host, stop)?))
+    packages.iter().try_fold(games.clone(), |all, (path, package)| {
+        Ok(all.with_game(&run(games, path, package, host, stop)?))
+    })
 }
 
 /// Loads the package at a path.

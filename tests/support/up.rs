@@ -31,6 +31,11 @@ impl Up {
         Self::run(arbiter(), slots, "off")
     }
 
+    /// Starts it with this many slots, and the best sandbox of this machine.
+    pub(crate) fn start_sandboxed(slots: u32) -> Self {
+        Self::run(arbiter(), slots, "auto")
+    }
+
     /// Starts it with one slot, without a sandbox for its bots, and with this environment variable.
     pub(crate) fn start_with(name: &str, value: &str) -> Self {
         let mut command = arbiter();

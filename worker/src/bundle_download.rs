@@ -1,7 +1,7 @@
 //! Downloads bundles: bots and game packages.
 
-use arbiter_proto::v1::FetchBundleRequest;
-use tonic::{Code, Status};
+use arbiter_proto::v1::{BundlePiece, FetchBundleRequest};
+use tonic::{Code, Status, Streaming};
 use tracing::warn;
 
 use crate::backoff::{self, Backoff};
@@ -52,15 +52,20 @@ fn is_final(status: &Status) -> bool {
     )
 }
 
-/// Downloads a bundle once. Stops at the first chunk beyond the size limit.
+/// Downloads a bundle once.
 async fn download_once(
     clients: &CoordinatorClients,
     digest: blake3::Hash,
 ) -> Result<Vec<u8>, Status> {
     let request = FetchBundleRequest { digest: digest.as_bytes().to_vec() };
-    let mut stream = clients.current().fetch_bundle(request).await?.into_inner();
+    receive_bundle(clients.current().fetch_bundle(request).await?.into_inner()).await
+}
+
+/// Receives a bundle. Stops at the first piece beyond the size limit: the result is then longer than
+/// [`MAX_BUNDLE`], and cannot be unpacked.
+pub async fn receive_bundle(mut pieces: Streaming<BundlePiece>) -> Result<Vec<u8>, Status> {
     let mut bytes = Vec::new();
-    while let Some(piece) = stream.message().await? {
+    while let Some(piece) = pieces.message().await? {
         bytes.extend_from_slice(&piece.bytes);
         if bytes.len() > MAX_BUNDLE {
             break;

@@ -11,7 +11,7 @@ mod bot_cache;
 pub mod bounded_read;
 pub mod build;
 pub mod bundle;
-mod bundle_download;
+pub mod bundle_download;
 pub mod connect;
 mod coordinator_clients;
 pub mod fault;

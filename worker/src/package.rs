@@ -63,7 +63,10 @@ impl Package {
     }
 
     /// Loads a packed package, which errors call `name`.
-    pub(crate) fn unpack(name: &Path, bytes: &[u8]) -> Result<Self, BotError> {
+    ///
+    /// # Errors
+    /// If the bytes are not a valid package.
+    pub fn unpack(name: &Path, bytes: &[u8]) -> Result<Self, BotError> {
         let failed = |error: String| BotError::new(name, error);
         let scratch = ScratchDir::new().map_err(|error| failed(error.to_string()))?;
         let folder = scratch.path().join("package");

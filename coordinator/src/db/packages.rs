@@ -1,6 +1,7 @@
 //! The game packages of tournaments, and the settings of editions with earlier packages.
 
 use arbiter_proto::ids::TournamentId;
+use arbiter_proto::settings::HexDigest;
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, Result};
 
@@ -24,6 +25,26 @@ pub async fn exists(
     let statement = "
         SELECT EXISTS (SELECT FROM tournament_packages WHERE tournament = $1 AND bundle = $2)";
     sqlx::query_scalar(statement).bind(tournament).bind(bundle.as_slice()).fetch_one(db).await
+}
+
+/// The bundle of the package with this digest that a tournament uses or that one of its editions
+/// used.
+pub async fn find(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    digest: HexDigest,
+) -> Result<Option<[u8; 32]>> {
+    let statement = "
+        SELECT p.bundle FROM (
+            SELECT settings -> 'package' AS package FROM tournaments WHERE id = $1
+            UNION ALL
+            SELECT s.settings -> 'package' FROM edition_settings s JOIN editions e ON e.id = s.edition
+            WHERE e.tournament = $1
+        ) AS used
+        JOIN tournament_packages p
+            ON p.tournament = $1 AND encode(p.bundle, 'hex') = used.package ->> 'bundle'
+        WHERE used.package ->> 'digest' = $2 LIMIT 1";
+    sqlx::query_scalar(statement).bind(tournament).bind(digest.to_string()).fetch_optional(db).await
 }
 
 /// Whether a bundle is the package of any tournament.

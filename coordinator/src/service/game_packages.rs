@@ -1,8 +1,9 @@
 //! Game packages of tournaments: stores and replaces them, and hands them out.
 
 use arbiter_games::Games;
+use arbiter_proto::convert::bytes32;
 use arbiter_proto::ids::EditionId;
-use arbiter_proto::settings::GamePackage;
+use arbiter_proto::settings::{GamePackage, HexDigest};
 use arbiter_proto::v1::{BundlePiece, GetPackageRequest, PackageUpload, Tournament};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -61,25 +62,22 @@ impl Service {
     pub(crate) async fn get_package(
         &self,
         _: &Caller,
-        GetPackageRequest { tournament, bundle }: GetPackageRequest,
+        GetPackageRequest { tournament, digest }: GetPackageRequest,
     ) -> Result<impl Stream<Item = Result<BundlePiece>> + Send + use<>> {
         let row = self.tournament(&tournament).await?;
-        let digest = if bundle.is_empty() {
-            let package = game_package::of_settings(&row.settings)
-                .map_err(|error| ServiceError::internal(error.to_string()))?;
-            let error = || format!("the game of {tournament} is built in");
-            let package = package.ok_or_else(|| ServiceError::failed_precondition(error()))?;
-            *package.bundle.0.as_bytes()
-        } else {
-            let error = |_| ServiceError::invalid_argument("a digest has 32 bytes");
-            bundle.try_into().map_err(error)?
+        let package = game_package::of_settings(&row.settings)
+            .map_err(|error| ServiceError::internal(error.to_string()))?;
+        let built_in = || {
+            let error = format!("{} is a built-in game; {tournament} has no package", row.game);
+            ServiceError::failed_precondition(error)
         };
-        let missing =
-            || ServiceError::missing("game package", blake3::Hash::from(digest).to_string());
-        if !packages::exists(&self.pool, row.id, &digest).await? {
-            return Err(missing());
+        let mut wanted = package.ok_or_else(built_in)?.digest;
+        if !digest.is_empty() {
+            wanted = HexDigest(bytes32("digest", &digest)?.into());
         }
-        let pieces = self.bundles.stream(&self.pool, digest).await?.ok_or_else(missing)?;
+        let missing = || ServiceError::missing("game package", wanted);
+        let bundle = packages::find(&self.pool, row.id, wanted).await?.ok_or_else(missing)?;
+        let pieces = self.bundles.stream(&self.pool, bundle).await?.ok_or_else(missing)?;
         Ok(ReceiverStream::new(pieces).map(|piece| Ok(BundlePiece { bytes: piece? })))
     }
 

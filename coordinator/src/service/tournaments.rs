@@ -77,7 +77,12 @@ impl Service {
         caller: &Caller,
         request: GetTournamentRequest,
     ) -> Result<Tournament> {
-        let row = self.tournament(&request.tournament).await?;
+        let mut row = self.tournament(&request.tournament).await?;
+        if request.edition.is_some() {
+            let default = DefaultEdition::Official;
+            let edition = self.edition_or_default(&row, request.edition, default, None).await?;
+            row = tournaments::of_edition(&self.pool, edition.id).await?;
+        }
         self.tournament_message(row, caller).await
     }
 

@@ -67,7 +67,7 @@ pub(super) async fn show(
     Path(tournament): Path<String>,
     Query(page_query): Query<LeaderboardQuery>,
 ) -> Result<Markup, WebError> {
-    let request = GetTournamentRequest { tournament: tournament.clone() };
+    let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
     let details = session.service.cached_tournament(&session.caller, request).await?;
     let board =
         session.service.get_ranking(&session.caller, page_query.request(&tournament)).await?;

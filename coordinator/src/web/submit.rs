@@ -89,7 +89,7 @@ async fn render(
     bot: &str,
     error: Option<&str>,
 ) -> Result<Markup, WebError> {
-    let request = GetTournamentRequest { tournament: tournament.to_owned() };
+    let request = GetTournamentRequest { tournament: tournament.to_owned(), edition: None };
     let details = session.service.get_tournament(&session.caller, request).await?;
     let request = ListBotsRequest { tournament: tournament.to_owned() };
     let bots = session.service.list_bots(&session.caller, request).await?.bots;

@@ -47,7 +47,7 @@ pub(super) async fn show(
     Path(tournament): Path<String>,
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
-    let request = GetTournamentRequest { tournament: tournament.clone() };
+    let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
     let details = session.service.get_tournament(&session.caller, request).await?;
     let request = ListSetAsideRequest { tournament };
     let aside = session.service.list_set_aside(&session.caller, request).await?.matches;

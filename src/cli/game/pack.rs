@@ -1,13 +1,12 @@
 //! `arbiter game pack`: packs a game package into one file.
 
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arbiter_worker::package::Package;
 use clap::Args;
 use serde_json::json;
 
+use crate::cli::package_file::PackageFile;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::play::game::load;
@@ -33,14 +32,11 @@ pub(super) struct Pack {
 
 impl Pack {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let package = load(&self.package)?;
-        let bundle = package.pack().map_err(Failure::usage)?;
-        let out = self.out.unwrap_or_else(|| default_file(&package));
-        check_overwrite(&out, &package)?;
-        write(&out, bundle.bytes())
-            .map_err(|error| Failure::usage(format!("{}: {error}", out.display())))?;
-        let Package { descriptor, digest, .. } = &package;
-        let bytes = bundle.bytes().len();
+        let file = PackageFile::pack(load(&self.package)?)?;
+        let out = self.out.unwrap_or_else(|| default_file(&file.package));
+        file.save(&out)?;
+        let Package { descriptor, digest, .. } = &file.package;
+        let bytes = file.bytes.len();
         print(|output| {
             if self.json {
                 return output.json(&json!({"file": out.display().to_string(), "bytes": bytes,
@@ -61,33 +57,4 @@ fn default_file(package: &Package) -> PathBuf {
     let version = package.descriptor.version.chars();
     let version: String = version.map(|c| if is_plain(c) { c } else { '-' }).collect();
     PathBuf::from(format!("{}-{version}.tar.zst", package.descriptor.name))
-}
-
-/// Refuses to replace anything but an earlier file of the same game.
-fn check_overwrite(out: &Path, package: &Package) -> Result<(), Failure> {
-    if fs::symlink_metadata(out).is_err() {
-        return Ok(());
-    }
-    let name = &package.descriptor.name;
-    let other = Package::load(out).ok().filter(|_| out.is_file());
-    if other.is_some_and(|other| other.descriptor.name == *name) {
-        return Ok(());
-    }
-    let out = out.display();
-    let cause = format!("{out} exists and is not a packed file of {name}");
-    Err(Failure::usage(format!("{cause}; remove it, or choose another file with --out")))
-}
-
-/// Writes a file, so that it is never seen incomplete.
-fn write(out: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = match out.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(bytes)?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    file.as_file().set_permissions(mode)?;
-    file.persist(out)?;
-    Ok(())
 }

@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use arbiter_coordinator::tournament::plan_derivation::EditionSource;
 use arbiter_proto::convert::required;
 use arbiter_proto::ids::{MatchName, MatchNumber};
+use arbiter_proto::settings::GamePackage;
 use arbiter_proto::v1::{
     GetEditionSourceRequest, GetRankingRequest, GetRankingResponse, GetTournamentRequest,
     LeaderboardRef, ListMatchesRequest, MatchStatus, Tournament,
 };
 use clap::Args;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tonic::Code;
@@ -25,21 +27,24 @@ use tonic::Code;
 use super::beacon::beacon_json;
 use super::list::settings;
 use crate::cli::client::{Client, Request as _, Server, malformed_response, unless_interrupted};
+use crate::cli::package_file::PackageFile;
 use crate::cli::ranking::{fetch_ranking, standing_json};
 use crate::cli::record_download;
 use crate::cli::show_match::result_json;
 use crate::failure::Failure;
 use crate::output::{eprint_line, fields, hex, merge, print_line};
 use crate::play::progress;
+use crate::play::recorded_packages::PACKAGES;
 
 /// Export an edition to files: settings, leaderboard, matches, records.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Writes tournament.json, ranking.json, matches.jsonl (one line per match) and, \
-    with --records, records/NNNNNN.jsonl. Matches are counted from 0 in the order of the edition's \
-    schedule. The first three files contain no times, so two runs of the same tournament give the \
-    same bytes. After the tournament is closed they contain its seed and the inputs of its plan, \
-    and `arbiter verify DIR` derives all matches again.
+    with --records, records/NNNNNN.jsonl. If the game is a package, packages/ has its packed file, \
+    with which `arbiter verify` replays the records. Matches are counted from 0 in the order of \
+    the edition's schedule. Only the records contain times: two runs of the same tournament give \
+    the same bytes in all other files. After the tournament is closed the export contains its seed \
+    and the inputs of its plan, and `arbiter verify DIR` derives all matches again.
 
 Examples:
   arbiter tournament export finals
@@ -98,12 +103,13 @@ impl Export {
     /// Writes everything to the new directory `directory` and returns a description.
     async fn write(&self, server: &Server, directory: &Path) -> Result<String, Failure> {
         fs::create_dir(directory).map_err(|error| write_error(directory, &error))?;
-        let request = GetTournamentRequest { tournament: self.tournament.clone() };
-        let tournament = server.send(request).await?;
         let board = LeaderboardRef { tournament: self.tournament.clone(), edition: self.edition };
         let request = GetRankingRequest { leaderboard: Some(board), ..Default::default() };
         let ranking = fetch_ranking(server, &request, ALL).await?;
         let number = ranking.edition;
+        let name = self.tournament.clone();
+        let request = GetTournamentRequest { tournament: name, edition: Some(number) };
+        let tournament = server.send(request).await?;
         let edition_state = tournament
             .editions
             .iter()
@@ -118,6 +124,7 @@ impl Export {
             &tournament_json(&tournament, (number, edition_state), source),
         )?;
         write_json(&directory.join("ranking.json"), &ranking_json(&ranking))?;
+        self.write_package(server, &tournament, &directory.join(PACKAGES)).await?;
         let exported = self.write_matches(server, number, directory).await?;
         if self.records {
             self.write_records(server, &exported, &directory.join("records")).await?;
@@ -125,6 +132,21 @@ impl Export {
         let name = &self.tournament;
         let count = exported.len();
         Ok(format!("exported edition {number} of {name} with {count} matches"))
+    }
+
+    /// Writes the game package of an edition, if its game is one, to the new directory `directory`.
+    /// All matches of an edition are played by one package.
+    async fn write_package(
+        &self,
+        server: &Server,
+        tournament: &Tournament,
+        directory: &Path,
+    ) -> Result<(), Failure> {
+        let Some(package) = settings(tournament).remove("package") else { return Ok(()) };
+        let package = GamePackage::deserialize(package).map_err(malformed_response)?;
+        let file = PackageFile::download(server, &self.tournament, Some(package.digest)).await?;
+        fs::create_dir(directory).map_err(|error| write_error(directory, &error))?;
+        file.save(&directory.join(file.name()))
     }
 
     /// Writes one line per match of an edition and returns the matches, in the order of their

@@ -60,7 +60,7 @@ impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
         let TournamentArgs { tournament, response } = self.target;
         let (tournament, aside) = response.client.run(async |server| {
-            let request = GetTournamentRequest { tournament: tournament.clone() };
+            let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
             let details = server.send(request).await?;
             let aside = server.send(ListSetAsideRequest { tournament }).await?.matches;
             Ok((details, aside))

@@ -1,4 +1,4 @@
-//! `arbiter tournament package T DIR`: sends a game package to a tournament.
+//! `arbiter tournament package T`: sends a game package to a tournament, or downloads one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,32 +10,78 @@ use arbiter_proto::v1::{PackageUpload, SetPackageRequest, Tournament};
 use arbiter_worker::bundle::Bundle;
 use arbiter_worker::package::Package;
 use clap::Args;
+use serde_json::json;
 
 use super::list::tournament_json;
-use crate::cli::client::{Server, TournamentArgs};
+use crate::cli::client::{Server, TournamentArgs, unless_interrupted};
+use crate::cli::package_file::PackageFile;
 use crate::cli::submit::PIECE;
 use crate::failure::Failure;
 use crate::play::game::load;
 use crate::play::progress;
 
-/// Replace the game package of a tournament by another version of the same game.
+/// Replace the game package of a tournament by another version of the same game, or download it.
 ///
 /// The next edition is played by the new rules, with all its matches. Earlier editions keep their
 /// leaderboards, their records and their rules.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  arbiter tournament package finals games/connect4")]
-pub(super) struct SetPackage {
+#[command(
+    after_help = "A downloaded package is used wherever a game is named: to play, to write a bot, and \
+    to verify records. Everybody may download it.
+
+Examples:
+  arbiter tournament package finals games/connect4
+  arbiter tournament package finals --out .
+  arbiter tournament package finals --out connect4.tar.zst
+  arbiter play connect4.tar.zst mybot otherbot"
+)]
+pub(super) struct TournamentPackage {
     #[command(flatten)]
     target: TournamentArgs,
-    /// The folder or packed file of the package.
-    #[arg(value_name = "DIR")]
-    package: PathBuf,
+    /// The folder or packed file of the package that replaces the present one.
+    #[arg(value_name = "DIR", required_unless_present = "out")]
+    package: Option<PathBuf>,
+    /// Download the package to this file, or into this folder as NAME-DIGEST.tar.zst.
+    #[arg(long, value_name = "FILE|DIR", conflicts_with = "package")]
+    out: Option<PathBuf>,
+    /// Download the package that records name by this digest; by default the present one.
+    #[arg(long, value_name = "DIGEST", requires = "out", value_parser = parse_digest)]
+    digest: Option<HexDigest>,
 }
 
-impl SetPackage {
+fn parse_digest(text: &str) -> Result<HexDigest, String> {
+    let expected = |_| "expected 64 hexadecimal digits, as in records".to_owned();
+    HexDigest::try_from(text.to_owned()).map_err(expected)
+}
+
+impl TournamentPackage {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let packed = PackedPackage::load(&self.package)?;
+        match (&self.package, &self.out) {
+            (Some(package), _) => self.send(package),
+            (None, Some(out)) => self.download(out),
+            (None, None) => unreachable!("clap asks for one of the two"),
+        }
+    }
+
+    fn download(&self, out: &Path) -> Result<(), Failure> {
+        let TournamentArgs { tournament, response } = &self.target;
+        let file = response.client.run(async |server| {
+            unless_interrupted(PackageFile::download(&server, tournament, self.digest)).await
+        })?;
+        let out = if out.is_dir() { out.join(file.name()) } else { out.to_owned() };
+        file.save(&out)?;
+        let Package { descriptor, digest, .. } = &file.package;
+        let name = &descriptor.name;
+        let version = &descriptor.version;
+        let out = out.display().to_string();
+        response.print(
+            || json!({"file": out, "name": name, "version": version, "digest": digest}),
+            |output| output.line(&format!("{out}: {name} version {version} of digest {digest}")),
+        )
+    }
+
+    fn send(&self, package: &Path) -> Result<(), Failure> {
+        let packed = PackedPackage::load(package)?;
         let TournamentArgs { tournament, response } = &self.target;
         let tournament =
             response.client.run(async |server| packed.send(&server, tournament).await)?;

@@ -187,7 +187,7 @@ impl Show {
             )));
         }
         let (tournament_info, bots) = self.client.run(async |server| {
-            let request = GetTournamentRequest { tournament: tournament.to_owned() };
+            let request = GetTournamentRequest { tournament: tournament.to_owned(), edition: None };
             let tournament_info = server.send(request).await?;
             let request = ListBotsRequest { tournament: tournament.to_owned() };
             Ok((tournament_info, server.send(request).await?.bots))

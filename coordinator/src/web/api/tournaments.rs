@@ -113,7 +113,7 @@ forward! {
 
 impl RequestContext {
     async fn tournament(&self, tournament: String) -> Result<v1::Tournament, Problem> {
-        let request = v1::GetTournamentRequest { tournament };
+        let request = v1::GetTournamentRequest { tournament, edition: None };
         Ok(self.service.get_tournament(self.caller(), request).await?)
     }
 }
