@@ -1,5 +1,7 @@
 //! Checks that the actions of an answer are possible.
 
+use std::iter;
+
 use arbiter_games::{Forfeit, Seat};
 
 use crate::protocol::{
@@ -29,22 +31,11 @@ impl AnswerCheck {
     /// What is wrong with the first one that is not possible.
     pub(crate) fn check(mut self, answer: &Answer) -> Result<(), String> {
         let mut asked = Vec::new();
-        for (index, action) in answer.actions.iter().enumerate() {
-            if !asked.is_empty() && !matches!(action, Action::Ask { .. }) {
-                return Err("only more requests may follow a request".to_owned());
-            }
-            if let Action::Over { .. } = action
-                && index + 1 < answer.actions.len()
-            {
-                return Err("nothing may follow the end of the match".to_owned());
-            }
-            if let Action::Ask { ask: seat, .. } = action {
-                if asked.contains(seat) {
-                    return Err(format!("seat {seat} is asked twice at once"));
-                }
-                asked.push(*seat);
-            }
-            self.check_action(action)?;
+        for (number, action) in iter::zip(1.., &answer.actions) {
+            let is_last = number == answer.actions.len();
+            check_order(action, is_last, &mut asked)
+                .and_then(|()| self.check_action(action))
+                .map_err(|cause| format!("action {number}: {cause}"))?;
         }
         Ok(())
     }
@@ -176,6 +167,25 @@ impl AnswerCheck {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Checks that requests or the end of the match come last. `asked` has the seats of the requests so
+/// far.
+fn check_order(action: &Action, is_last: bool, asked: &mut Vec<Seat>) -> Result<(), String> {
+    match action {
+        Action::Ask { ask: seat, .. } if asked.contains(seat) => {
+            Err(format!("seat {seat} is asked twice at once"))
+        }
+        Action::Ask { ask: seat, .. } => {
+            asked.push(*seat);
+            Ok(())
+        }
+        _ if !asked.is_empty() => Err("only more requests may follow a request".to_owned()),
+        Action::Over { .. } if !is_last => {
+            Err("nothing may follow the end of the match".to_owned())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@
 //! ([`RulesHost`]).
 
 mod answer_check;
+mod answer_error;
 mod clock;
 mod descriptor;
 mod game_toml;

@@ -24,10 +24,11 @@ use arbiter_games::{
 };
 
 use crate::answer_check::AnswerCheck;
+use crate::answer_error::{self, wrong_answer};
 use crate::clock::{Banks, PackageClock, Telling};
-use crate::protocol::{Action, Answer, Heard, NewMatch, Question};
+use crate::protocol::{Action, Heard, NewMatch, Question};
 use crate::rules_host::RulesHost;
-use crate::session::{Access, Session, wrong_answer};
+use crate::session::{Access, Session};
 use crate::view;
 
 /// What a match begins with.
@@ -132,8 +133,8 @@ impl PackageMatch {
         let line = serde_json::to_string(&question).map_err(|error| error.to_string())?;
         self.questions += 1;
         let text = session.ask(self.questions, &line)?;
-        let answer: Result<Answer, _> = serde_json::from_str(&text);
-        let answer = answer.map_err(|cause| wrong_answer(&line, &text, &cause.to_string()))?;
+        let answer = answer_error::parse(&text, self.dismissed.len())
+            .map_err(|cause| wrong_answer(&line, &text, &cause))?;
         let check = AnswerCheck {
             columns: self.setup.columns,
             dismissed: self.dismissed.clone(),

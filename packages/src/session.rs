@@ -4,11 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arbiter_games::Seat;
 
+use crate::answer_error::quote;
 use crate::protocol::{LegalReplies, MAX_LEGAL, Question};
 use crate::rules_host::RulesSession;
-
-/// Maximum number of characters of an answer that a message quotes.
-const MAX_QUOTED: usize = 200;
 
 /// Maximum number of questions in a match. Otherwise a match by rules that never end it would last
 /// until the output of its bots is too much, and they would forfeit.
@@ -63,7 +61,7 @@ impl Session {
     pub(crate) fn ask(&self, number: u64, line: &str) -> Result<String, String> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running.questions = number;
-        running.ask(line).map_err(|cause| format!("{cause}; asked: {}", cut(line)))
+        running.ask(line).map_err(|cause| format!("{cause}; asked: {}", quote(line)))
     }
 
     /// The replies of a seat that are legal after the question with this number. Empty if the rules
@@ -93,19 +91,6 @@ impl Running {
             return Err(format!("their answers in this match exceed {MAX_ANSWERS} bytes"));
         }
         Ok(answer)
-    }
-}
-
-/// The cause of a fault by an invalid answer.
-pub(crate) fn wrong_answer(question: &str, answer: &str, cause: &str) -> String {
-    format!("{cause}; asked: {}; answered: {}", cut(question), cut(answer))
-}
-
-/// The beginning of a long text.
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_QUOTED) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

@@ -103,7 +103,8 @@ const FLOORS: [(&str, &[&str]); 9] = [
         "packages/src",
         &[
             "clock params protocol rules_host view wasi",
-            "answer_check served_game session wasm",
+            "answer_check answer_error served_game wasm",
+            "session",
             "match_state",
             "rules",
             "descriptor",
