@@ -41,6 +41,8 @@ struct Cup {
     queue: Queue,
     tournament: Tournament,
     workers: Vec<WorkerId>,
+    /// The kind of its faults.
+    kind: FaultKind,
 }
 
 /// The state at the end of a tournament.
@@ -76,7 +78,8 @@ impl Cup {
         for worker in 0..workers {
             worker_ids.push(database.worker(&format!("worker-{worker}")).await);
         }
-        Self { database, queue, tournament, workers: worker_ids }
+        let kind = FaultKind::System;
+        Self { database, queue, tournament, workers: worker_ids, kind }
     }
 
     /// The numbers of the bots in the seats of a lot's matches.
@@ -132,7 +135,7 @@ impl Cup {
             if fails(index, &self.bots(edition, &lot).await) {
                 let lease = lot.lease;
                 let reason = "the program is busy".to_owned();
-                let failure = Failure { lease, by: Some(worker), kind: FaultKind::System, reason };
+                let failure = Failure { lease, by: Some(worker), kind: self.kind, reason };
                 assert_eq!(self.queue.fail_at(&[failure], now()).await.unwrap().len(), 1);
             } else {
                 let mut report = report(&lot, worker);
@@ -203,6 +206,15 @@ async fn a_bot_that_fails_on_one_worker_only_is_not_suspended() {
     let cup = Cup::new("", 4, 4).await;
     let result = cup.play(|worker, bots| worker == 0 && bots.contains(&2)).await;
     assert_eq!(result, final_state(true, 4, &[]));
+}
+
+/// Rules must judge every reply, so that none excuses their failure.
+#[tokio::test]
+async fn a_bot_whose_replies_the_rules_do_not_bear_is_not_suspended() {
+    let cup = Cup { kind: FaultKind::Rules, ..Cup::new("", 4, 3).await };
+    assert_eq!(cup.play(|_, bots| bots.contains(&1)).await, final_state(false, 4, &[]));
+    let aside = lots::aside(&cup.database.pool, cup.tournament.id).await.unwrap();
+    assert_eq!(aside.len(), 6, "both matches of each pair with the bot");
 }
 
 /// Attempts at a match of each pair of bots on each worker: the failed attempts, then the

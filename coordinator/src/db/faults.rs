@@ -62,8 +62,8 @@ macro_rules! recent {
 }
 
 /// The faults that a bot can cause, one for each attempt at a single match of a tournament since
-/// its last complete edition, newest first. Faults of the coordinator or of the worker alone are
-/// left out.
+/// its last complete edition, newest first. Faults of the coordinator, of the worker alone or of the
+/// rules are left out: rules must judge every reply, whichever bot sends it.
 pub async fn of_matches(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,

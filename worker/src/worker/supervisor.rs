@@ -338,12 +338,15 @@ impl Supervisor {
         self.announce_capacity(1);
     }
 
-    /// Reports a failed attempt and pauses the slot.
+    /// Reports a failed attempt and pauses the slot. If the rules of a game package failed, the slot
+    /// stays idle: this machine is not the cause, and other tournaments need it.
     fn report_fault(&mut self, slot: usize, lease: Lease, kind: v1::FaultKind, reason: String) {
         self.metrics.record_fault(kind);
         let lease = Some(lease.into());
-        let kind = kind.into();
-        self.send_or_queue(Payload::Fault(v1::Fault { lease, reason, kind }));
+        self.send_or_queue(Payload::Fault(v1::Fault { lease, reason, kind: kind.into() }));
+        if kind == v1::FaultKind::Rules {
+            return;
+        }
         let pause = self.pauses[slot].next();
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         warn!(slot, pause_ms, "the slot pauses after a fault");
@@ -445,7 +448,7 @@ impl Supervisor {
         }
     }
 
-    /// Handles a finished job and leaves its slot idle or pausing.
+    /// Handles a finished job and leaves its slot idle or pausing; the caller announces an idle one.
     fn finish_job(&mut self, slot: usize, lease: Lease, outcome: JobOutcome) {
         let old_state = std::mem::replace(&mut self.slot_states[slot], SlotState::Idle);
         let is_lost = matches!(old_state, SlotState::Playing { lost: true, .. });
