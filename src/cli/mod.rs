@@ -5,6 +5,7 @@
 
 mod audit;
 mod bots;
+mod bundle_upload;
 mod cert;
 mod client;
 mod completions;

@@ -10,11 +10,11 @@ use arbiter_worker::bundle::{self, Bundle};
 use clap::Args;
 use serde_json::json;
 
+use super::bundle_upload;
 use super::client::{ResponseArgs, Server, interrupt, unless_interrupted};
 use super::trial_output;
 use crate::failure::Failure;
 use crate::output::{eprint_line, hex, merge};
-use crate::play::progress;
 
 /// Submit a bot to a tournament; exit code 1 if it fails its trial.
 #[derive(Debug, Args)]
@@ -114,9 +114,6 @@ fn has_entered(version: &Version) -> bool {
     version.state == "entered"
 }
 
-/// Size of a bundle piece in one message, in bytes.
-pub(super) const PIECE: usize = 256 << 10;
-
 /// A bot packed for submission.
 #[derive(Debug)]
 pub(super) struct PackedBot {
@@ -164,17 +161,11 @@ impl PackedBot {
         let Self { name, bundle } = self;
         let tournament = tournament.to_owned();
         let bot = name.to_string();
-        let bytes = bundle.bytes();
-        let bar = progress::bar(bytes.len().div_ceil(PIECE), "pieces sent");
+        let request = |part| SubmitVersionRequest { part: Some(part) };
         let first = Part::Submission(Submission { tournament, bot, house });
-        let piece_bar = bar.clone();
-        let pieces = bytes.chunks(PIECE).map(|piece| Part::Bundle(piece.to_vec()));
-        let parts: Vec<_> = [first].into_iter().chain(pieces).collect();
-        let requests = parts.into_iter().map(move |part| {
-            piece_bar.inc(u64::from(matches!(part, Part::Bundle(_))));
-            SubmitVersionRequest { part: Some(part) }
-        });
-        let version = server.bots().submit_version(tokio_stream::iter(requests)).await;
+        let (requests, bar) =
+            bundle_upload::requests(bundle, request(first), |bytes| request(Part::Bundle(bytes)));
+        let version = server.bots().submit_version(requests).await;
         bar.finish_and_clear();
         Ok(version?.into_inner())
     }

@@ -24,8 +24,11 @@ const MAX_DESCRIPTOR: u64 = 64 << 10;
 /// Maximum size of the rules as a WebAssembly module, in bytes.
 const MAX_MODULE: u64 = 32 << 20;
 
+/// The folder of house bots.
+const BOTS: &str = "bots";
+
 /// The folders at the top of a package that do not decide a match.
-const BESIDE_RULES: [&str; 2] = ["bots", "tests"];
+const BESIDE_RULES: [&str; 2] = [BOTS, "tests"];
 
 /// The text for authors of bots.
 const BOT_MD: &str = "BOT.md";
@@ -103,6 +106,15 @@ impl Package {
     /// The folder of the package.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folders of its house bots, by name.
+    pub fn house_bots(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.path.join(BOTS)) else { return Vec::new() };
+        let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+        folders.retain(|path| path.is_dir());
+        folders.sort();
+        folders
     }
 
     /// The text of the descriptor.

@@ -173,7 +173,7 @@ impl Session<'_> {
                 return self.report(Stage::Descriptor, Err(Problem::new(error.to_string())));
             }
         };
-        let bots = house_bots::load(package.path());
+        let bots = house_bots::load(&package);
         let descriptor = describe(games, &package, bots.as_ref().map(Vec::len));
         let is_usable = descriptor.is_ok();
         self.report(Stage::Descriptor, descriptor)?;

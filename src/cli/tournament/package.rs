@@ -1,7 +1,5 @@
 //! `arbiter tournament package T`: sends a game package to a tournament, or downloads one.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use arbiter_proto::settings::{GamePackage, HexDigest};
@@ -13,12 +11,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::list::tournament_json;
+use crate::cli::bundle_upload;
 use crate::cli::client::{Server, TournamentArgs, unless_interrupted};
 use crate::cli::package_file::PackageFile;
-use crate::cli::submit::PIECE;
 use crate::failure::Failure;
 use crate::play::game::load;
-use crate::play::progress;
 
 /// Replace the game package of a tournament by another version of the same game, or download it.
 ///
@@ -56,10 +53,9 @@ fn parse_digest(text: &str) -> Result<HexDigest, String> {
 
 impl TournamentPackage {
     pub(super) fn run(self) -> Result<(), Failure> {
-        match (&self.package, &self.out) {
-            (Some(package), _) => self.send(package),
-            (None, Some(out)) => self.download(out),
-            (None, None) => unreachable!("clap asks for one of the two"),
+        match &self.out {
+            Some(out) => self.download(out),
+            None => self.send(self.package.as_ref().expect("clap asks for one of the two")),
         }
     }
 
@@ -122,7 +118,7 @@ impl PackedPackage {
         Ok(Self {
             name: package.descriptor.name.clone(),
             source: GamePackage { bundle: HexDigest(bundle.digest()), digest, descriptor },
-            bots: house_bots(package.path()),
+            bots: package.house_bots(),
             bundle,
             _package: package,
         })
@@ -134,26 +130,14 @@ impl PackedPackage {
         server: &Server,
         tournament: &str,
     ) -> Result<Tournament, Failure> {
-        let bytes = self.bundle.bytes();
         let package = serde_json::to_string(&self.source).expect("texts can be written as JSON");
+        let request = |part| SetPackageRequest { part: Some(part) };
         let first = Part::Upload(PackageUpload { tournament: tournament.to_owned(), package });
-        let bar = progress::bar(bytes.len().div_ceil(PIECE), "pieces sent");
-        let piece_bar = bar.clone();
-        let pieces = bytes.chunks(PIECE).map(|piece| Part::Bundle(piece.to_vec()));
-        let parts: Vec<_> = [first].into_iter().chain(pieces).collect();
-        let requests = parts.into_iter().map(move |part| {
-            piece_bar.inc(u64::from(matches!(part, Part::Bundle(_))));
-            SetPackageRequest { part: Some(part) }
+        let (requests, bar) = bundle_upload::requests(&self.bundle, request(first), |bytes| {
+            request(Part::Bundle(bytes))
         });
-        let tournament = server.tournaments().set_package(tokio_stream::iter(requests)).await;
+        let tournament = server.tournaments().set_package(requests).await;
         bar.finish_and_clear();
         Ok(tournament?.into_inner())
     }
-}
-
-/// The folders below `bots` of a package, by name.
-fn house_bots(package: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(package.join("bots")) else { return Vec::new() };
-    let paths: BTreeSet<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.into_iter().filter(|path| path.is_dir()).collect()
 }

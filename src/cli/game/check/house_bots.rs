@@ -1,13 +1,11 @@
 //! House bots play the matches of packages whose rules do not list the legal replies.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use arbiter_games::{ClockKind, Framing, Message, Protocol};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::fault::Fault;
+use arbiter_worker::package::Package;
 use arbiter_worker::sandbox::{Host, Jail, JailConfig, Workdir};
 use arbiter_worker::seat::{ExecSeat, SeatDriver, StdioSeat, StopSignal};
 
@@ -25,15 +23,13 @@ pub(super) struct HouseBots {
     pub(super) stop: Arc<StopSignal>,
 }
 
-/// The house bots in the folder of a package, by name.
+/// Loads the house bots of a package, by name.
 ///
 /// # Errors
 /// Why one of them cannot be used.
-pub(super) fn load(package: &Path) -> Result<Vec<Bot>, String> {
-    let Ok(entries) = fs::read_dir(package.join("bots")) else { return Ok(Vec::new()) };
-    let paths: BTreeSet<_> = entries.flatten().map(|entry| entry.path()).collect();
-    let folders = paths.iter().filter(|path| path.is_dir());
-    folders.map(|path| Bot::load(path).map_err(|error| error.to_string())).collect()
+pub(super) fn load(package: &Package) -> Result<Vec<Bot>, String> {
+    let folders = package.house_bots().into_iter();
+    folders.map(|path| Bot::load(&path).map_err(|error| error.to_string())).collect()
 }
 
 impl HouseBots {
