@@ -5,7 +5,6 @@ use std::pin::Pin;
 use arbiter_proto::v1::audit_service_server::AuditService;
 use arbiter_proto::v1::bot_service_server::BotService;
 use arbiter_proto::v1::ranking_service_server::RankingService;
-use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::token_service_server::TokenService;
 use arbiter_proto::v1::tournament_service_server::TournamentService;
 use arbiter_proto::{client_calls, v1};
@@ -26,6 +25,32 @@ pub(super) type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>>
 pub(super) fn split_request<T>(request: Request<T>) -> (Caller, T) {
     let (_, mut extensions, message) = request.into_parts();
     (extensions.remove().unwrap_or_default(), message)
+}
+
+/// A part of an uploaded bundle.
+enum UploadPart<H> {
+    /// The first part, which says what the bundle is.
+    Header(H),
+    /// The next bytes of the bundle.
+    Piece(Vec<u8>),
+}
+
+/// Splits the parts of an upload into its header and the pieces of its bundle.
+async fn split_upload<M, H>(
+    mut parts: Streaming<M>,
+    part: impl Fn(M) -> Option<UploadPart<H>>,
+) -> Result<(H, impl Stream<Item = Result<Vec<u8>, ServiceError>>), Status> {
+    let Some(UploadPart::Header(header)) = parts.message().await?.and_then(&part) else {
+        return Err(Status::invalid_argument("the first part of an upload is its header"));
+    };
+    let pieces =
+        parts.map(move |message| match part(message.map_err(|status| to_error(&status))?) {
+            Some(UploadPart::Piece(piece)) => Ok(piece),
+            _ => Err(ServiceError::invalid_argument(
+                "after its header an upload has only pieces of its bundle",
+            )),
+        });
+    Ok((header, pieces))
 }
 
 /// Implements a gRPC service by the use cases of the same names: first those with one response,
@@ -82,17 +107,12 @@ client_calls! {
     ) -> Result<Response<v1::Tournament>, Status> {
         use v1::set_package_request::Part;
 
-        let (caller, mut parts) = split_request(request);
-        let first = parts.message().await?.and_then(|message| message.part);
-        let Some(Part::Upload(upload)) = first else {
-            return Err(Status::invalid_argument("the first part of a package describes it"));
-        };
-        let pieces = parts.map(|message| match message.map_err(|status| to_error(&status))?.part {
-            Some(Part::Bundle(piece)) => Ok(piece),
-            _ => Err(ServiceError::invalid_argument(
-                "after its description a package has only pieces of its files",
-            )),
-        });
+        let (caller, parts) = split_request(request);
+        let (upload, pieces) = split_upload(parts, |message| match message.part? {
+            Part::Upload(upload) => Some(UploadPart::Header(upload)),
+            Part::Bundle(piece) => Some(UploadPart::Piece(piece)),
+        })
+        .await?;
         Ok(Response::new(self.0.set_package(&caller, &upload, pieces).await?))
     }
 }
@@ -112,17 +132,14 @@ client_calls! {
         &self,
         request: Request<Streaming<v1::SubmitVersionRequest>>,
     ) -> Result<Response<v1::Version>, Status> {
-        let (caller, mut parts) = split_request(request);
-        let first = parts.message().await?.and_then(|message| message.part);
-        let Some(Part::Submission(submission)) = first else {
-            return Err(Status::invalid_argument("the first part of a submission is its header"));
-        };
-        let pieces = parts.map(|message| match message.map_err(|status| to_error(&status))?.part {
-            Some(Part::Bundle(piece)) => Ok(piece),
-            _ => Err(ServiceError::invalid_argument(
-                "after its header a submission has only pieces of its bundle",
-            )),
-        });
+        use v1::submit_version_request::Part;
+
+        let (caller, parts) = split_request(request);
+        let (submission, pieces) = split_upload(parts, |message| match message.part? {
+            Part::Submission(submission) => Some(UploadPart::Header(submission)),
+            Part::Bundle(piece) => Some(UploadPart::Piece(piece)),
+        })
+        .await?;
         Ok(Response::new(self.0.submit_version(&caller, &submission, pieces).await?))
     }
 }
