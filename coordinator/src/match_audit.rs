@@ -80,6 +80,45 @@ pub(crate) enum AuditError {
     InvalidPlan(String),
 }
 
+/// The result of a recount.
+#[derive(Debug)]
+enum Recount {
+    /// The record was compared with the report.
+    Compared(Finding),
+    /// There is no record.
+    NoRecord,
+    /// The rules are those of a game package, which run on workers only.
+    PackageRules,
+    /// It is not possible, for this reason.
+    Skipped(String),
+}
+
+impl Recount {
+    /// Whether another worker plays the match again, because the record proves nothing.
+    fn needs_shadow(&self) -> bool {
+        match self {
+            Self::Compared(finding) => matches!(finding, Finding::Unreadable(_)),
+            Self::NoRecord | Self::PackageRules => true,
+            Self::Skipped(_) => false,
+        }
+    }
+
+    /// The state of the audit, and its reason.
+    fn into_state(self) -> (AuditState, Option<String>) {
+        match self {
+            Self::Compared(Finding::Agreed) => (AuditState::Agreed, None),
+            Self::Compared(Finding::Disagreed(reason)) => (AuditState::Disagreed, Some(reason)),
+            Self::Compared(Finding::Unreadable(reason)) => (AuditState::Unreadable, Some(reason)),
+            Self::NoRecord => (AuditState::Absent, None),
+            Self::PackageRules => {
+                let reason = "the coordinator runs no rules of game packages".to_owned();
+                (AuditState::Skipped, Some(reason))
+            }
+            Self::Skipped(reason) => (AuditState::Skipped, Some(reason)),
+        }
+    }
+}
+
 /// The result of an audit round.
 #[derive(Debug, Default)]
 pub(crate) struct AuditRound {
@@ -131,9 +170,9 @@ impl Auditor {
         let mut round = AuditRound::default();
         for pending in match_audits::waiting_recounts(&self.pool).await? {
             match self.recount(pending.id).await {
-                Ok((state, reason)) => {
+                Ok(recount) => {
                     round.recounted += 1;
-                    self.store_result(pending.id, state, reason, &mut round).await?;
+                    self.store_result(pending.id, recount, &mut round).await?;
                 }
                 Err(AuditError::Database(error)) if db::is_transient(&error) => {
                     return Err(error);
@@ -186,17 +225,18 @@ impl Auditor {
     async fn store_result(
         &self,
         id: MatchId,
-        state: AuditState,
-        reason: Option<String>,
+        recount: Recount,
         round: &mut AuditRound,
     ) -> Result<()> {
         let now = self.clock.now();
+        let needs_shadow = recount.needs_shadow();
+        let (state, reason) = recount.into_state();
         let detail = reason.as_deref();
         let worker = match_audits::end_recount(&self.pool, id, state, detail, now).await?;
         if let (Some(worker), AuditState::Disagreed | AuditState::Unreadable) = (worker, state) {
             round.differences.push((id, worker, reason.unwrap_or_default()));
         }
-        if matches!(state, AuditState::Absent | AuditState::Unreadable) {
+        if needs_shadow {
             match_audits::shadow_instead(&self.pool, id).await?;
         }
         Ok(())
@@ -214,18 +254,17 @@ impl Auditor {
         if faults < MAX_FAULTS {
             return match_audits::record_failure(&self.pool, id).await;
         }
-        self.store_result(id, AuditState::Skipped, Some(error.to_string()), round).await
+        self.store_result(id, Recount::Skipped(error.to_string()), round).await
     }
 
     /// Recounts a match.
-    async fn recount(&self, id: MatchId) -> Result<(AuditState, Option<String>), AuditError> {
-        let skipped = |reason: String| Ok((AuditState::Skipped, Some(reason)));
+    async fn recount(&self, id: MatchId) -> Result<Recount, AuditError> {
+        let skipped = |reason: String| Ok(Recount::Skipped(reason));
         let Some(edition) = self.edition_of(id).await? else {
             return skipped("its edition is gone".to_owned());
         };
         if self.is_package(&edition).await? {
-            match_audits::shadow_instead(&self.pool, id).await?;
-            return skipped("the coordinator runs no rules of game packages".to_owned());
+            return Ok(Recount::PackageRules);
         }
         if edition.rules != RULES_VERSION {
             return skipped(format!("it was played by version {} of the rules", edition.rules));
@@ -234,23 +273,12 @@ impl Auditor {
             return skipped("its result is gone".to_owned());
         };
         let Some(record) = self.record(id).await? else {
-            return Ok((AuditState::Absent, None));
+            return Ok(Recount::NoRecord);
         };
         let planned = planned_match(&self.pool, &self.assignments, edition.id, id).await?;
-        Ok(
-            match compare(
-                self.assignments.games().clone(),
-                record,
-                planned,
-                (reported.level, reported.result),
-            )
-            .await
-            {
-                Finding::Agreed => (AuditState::Agreed, None),
-                Finding::Disagreed(reason) => (AuditState::Disagreed, Some(reason)),
-                Finding::Unreadable(reason) => (AuditState::Unreadable, Some(reason)),
-            },
-        )
+        let games = self.assignments.games().clone();
+        let reported = (reported.level, reported.result);
+        Ok(Recount::Compared(compare(games, record, planned, reported).await))
     }
 
     /// Whether the game of an edition is a package, whose rules run on workers only.
