@@ -52,6 +52,8 @@ pub struct GameInfo {
     pub trial: Vec<(Text, Value)>,
     /// How people play in the playground.
     pub playground: Playground,
+    /// What authors of bots begin with. Empty for a package, whose files have it.
+    pub guide: BotGuide,
     /// Expected time of a match between average bots, in milliseconds.
     pub time: Estimate,
     /// Expected size of the compressed record of a match, in bytes.
@@ -89,6 +91,7 @@ impl GameInfo {
             official: Official::of(ScheduleKind::RoundRobin(PairSeats::Balanced)),
             trial: Vec::new(),
             playground: Playground::default(),
+            guide: BotGuide::default(),
             time: Estimate::fixed(0),
             record: Estimate::fixed(0),
             reader: ParamsReader::of::<T>(),
@@ -206,6 +209,18 @@ pub struct ProtocolExample {
     /// The meaning of the line, and its reply.
     pub meaning: Text,
 }
+
+/// What authors of bots begin with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BotGuide {
+    /// How to write a bot, in Markdown, with a complete bot.
+    pub text: &'static str,
+    /// Complete bots in other languages.
+    pub bots: &'static [ExampleBot],
+}
+
+/// The files of a complete bot: their paths in its folder, and their texts.
+pub type ExampleBot = &'static [(&'static str, &'static str)];
 
 /// A quantity that grows with a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]

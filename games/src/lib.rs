@@ -45,8 +45,9 @@ pub use clock::{Allowance, Charge, ClockKind, ClockRules, Micros, MicrosError, T
 pub use episode::{Episode, TablePlan};
 pub use games::{Games, UnknownGame};
 pub use info::{
-    BoardInfo, BotInfo, EpisodeInfo, Estimate, Game, GameInfo, MAX_SEATS, Official, PairSeats,
-    ParamsReader, Playground, ProtocolExample, Ranking, ScheduleKind, example, read_rules, texts,
+    BoardInfo, BotGuide, BotInfo, EpisodeInfo, Estimate, ExampleBot, Game, GameInfo, MAX_SEATS,
+    Official, PairSeats, ParamsReader, Playground, ProtocolExample, Ranking, ScheduleKind, example,
+    read_rules, texts,
 };
 pub use match_state::{
     ExpectedReply, Forfeit, Fork, Illegal, MatchState, MatchView, Message, Note, Score, SeatResult,

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arbiter_games::{
-    BotInfo, Estimate, Framing, GameInfo, Micros, Official, PairSeats, ParamInfo, ParamsReader,
-    Playground, Protocol, Ranking, ScheduleKind, Text, Value,
+    BotGuide, BotInfo, Estimate, Framing, GameInfo, Micros, Official, PairSeats, ParamInfo,
+    ParamsReader, Playground, Protocol, Ranking, ScheduleKind, Text, Value,
 };
 
 use crate::clock::PackageClock;
@@ -115,6 +115,7 @@ impl Descriptor {
             official: Official { shared_deals: is_paired, ..Official::of(schedule) },
             trial: self.trial.clone(),
             playground: Playground::default(),
+            guide: BotGuide::default(),
             time: Estimate::fixed(self.match_time.floor_millis()),
             record: Estimate::fixed(RECORD_BYTES),
             reader: ParamsReader::from_rules(rules),

@@ -13,25 +13,34 @@ mod answer_check;
 mod answer_error;
 mod clock;
 mod descriptor;
+mod files_digest;
 mod game_toml;
 mod match_state;
+mod package_files;
 mod params;
 mod protocol;
 mod rules;
 mod rules_host;
 mod served_game;
 mod session;
+mod starter;
 mod view;
 mod wasi;
 mod wasm;
 
 pub use clock::PackageClock;
 pub use descriptor::{Carrier, Descriptor, PackageSchedule};
+pub use files_digest::FilesDigest;
 pub use game_toml::{DescriptorError, GAME_TOML};
+pub use package_files::{
+    BOT_MD, BOTS, BotFile, MAX_BOT_MD, MAX_DESCRIPTOR, PackageFiles, PackageFilesError,
+    is_beside_rules, packed_file,
+};
 pub use protocol::{
     Action, Answer, Heard, LegalReplies, MAX_ALLOWANCE, MAX_ARGUMENTS, MAX_BAD_ANSWERS, MAX_FRAME,
     MAX_LEGAL, MAX_SCORE, MAX_TEXT, MAX_TOLD, NewMatch, PROTOCOL_VERSION, Question,
 };
 pub use rules_host::{RulesHost, RulesSession};
 pub use served_game::ServedGame;
+pub use starter::Starter;
 pub use wasm::WasmRules;

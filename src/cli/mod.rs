@@ -4,6 +4,7 @@
 //! could not finish); 2 wrong usage; 3 unreachable or not allowed.
 
 mod audit;
+mod bot;
 mod bots;
 mod bundle_upload;
 mod cert;
@@ -13,6 +14,7 @@ mod coordinator;
 mod demo;
 mod doctor;
 mod game;
+mod new_folder;
 mod package_file;
 mod play;
 mod playground;
@@ -67,6 +69,7 @@ enum Command {
     Preflight(preflight::Preflight),
     Verify(verify::Verify),
     Game(game::Game),
+    Bot(bot::Bot),
     Up(up::Up),
     Demo(demo::Demo),
     Coordinator(coordinator::CoordinatorArgs),
@@ -116,6 +119,7 @@ pub(crate) fn run(games: &Games) -> ExitCode {
             Command::Preflight(preflight) => preflight.run(games),
             Command::Verify(verify) => verify.run(games),
             Command::Game(game) => game.run(games),
+            Command::Bot(bot) => bot.run(games),
             Command::Up(up) => up.run(games),
             Command::Demo(demo) => demo.run(games),
             Command::Coordinator(coordinator) => coordinator.run(games),

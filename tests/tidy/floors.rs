@@ -102,13 +102,15 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (
         "packages/src",
         &[
-            "clock params protocol rules_host view wasi",
+            "clock files_digest params protocol rules_host view wasi",
             "answer_check answer_error served_game wasm",
             "session",
             "match_state",
             "rules",
             "descriptor",
             "game_toml",
+            "package_files",
+            "starter",
         ],
     ),
     (

@@ -6,7 +6,7 @@
 pub(crate) mod manifest;
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,6 +15,7 @@ use std::time::SystemTime;
 
 pub use arbiter_games::Protocol;
 use arbiter_games::{BotName, Game};
+use arbiter_packages::FilesDigest;
 use thiserror::Error;
 
 use crate::bounded_read::open_regular;
@@ -337,34 +338,24 @@ fn run_build(directory: &Path, build: &[String]) -> Result<(), BotError> {
     Err(BotError::new(directory, format!("cannot build: {command}: {}\n{end}", output.status)))
 }
 
-/// The digest of a directory: BLAKE3 over its files sorted by path. For each file: path and
-/// contents, each after its length (eight bytes, little endian), and one byte: 0 for a file, 1 for
-/// an executable file, 2 for a link.
+/// The digest of the files in a directory.
 pub(crate) fn digest(directory: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     list(directory, &mut files)?;
     files.sort();
-    let mut hasher = blake3::Hasher::new();
-    let part = |hasher: &mut blake3::Hasher, bytes: &[u8]| {
-        hasher.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
-        hasher.update(bytes);
-    };
+    let mut digest = FilesDigest::default();
     for path in files {
-        let name = path.strip_prefix(directory).unwrap_or(&path);
-        part(&mut hasher, name.as_os_str().as_encoded_bytes());
-        let kind = if path.is_symlink() {
-            part(&mut hasher, fs::read_link(&path)?.as_os_str().as_encoded_bytes());
-            2
+        let name = path.strip_prefix(directory).unwrap_or(&path).as_os_str().as_encoded_bytes();
+        if path.is_symlink() {
+            digest.add_link(name, fs::read_link(&path)?.as_os_str().as_encoded_bytes());
         } else {
             let file = open_regular(&path)?;
             let metadata = file.metadata()?;
-            hasher.update(&metadata.len().to_le_bytes());
-            io::copy(&mut file.take(metadata.len()), &mut hasher)?;
-            u8::from(metadata.permissions().mode() & 0o111 != 0)
-        };
-        part(&mut hasher, &[kind]);
+            let is_executable = metadata.permissions().mode() & 0o111 != 0;
+            digest.add_file(name, metadata.len(), is_executable, file)?;
+        }
     }
-    Ok(hasher.finalize().to_string())
+    Ok(digest.finish())
 }
 
 /// Lists all files below `directory`.

@@ -5,11 +5,14 @@
 //! the copy identifies the rules: a better text for bot authors does not change it.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arbiter_games::GameInfo;
-use arbiter_packages::{Carrier, Descriptor, GAME_TOML, RulesHost, WasmRules};
+use arbiter_packages::{
+    BOT_MD, BOTS, Carrier, Descriptor, GAME_TOML, MAX_BOT_MD, MAX_DESCRIPTOR, RulesHost, WasmRules,
+    is_beside_rules,
+};
 
 use crate::bot::{self, BotError};
 use crate::bounded_read::{read_at_most, read_text_at_most, within};
@@ -18,20 +21,8 @@ use crate::rules_process::RulesProgram;
 use crate::sandbox::{BotSource, Host, ScratchDir};
 use crate::seat::StopSignal;
 
-/// Maximum size of a descriptor, in bytes.
-const MAX_DESCRIPTOR: u64 = 64 << 10;
-
 /// Maximum size of the rules as a WebAssembly module, in bytes.
 const MAX_MODULE: u64 = 32 << 20;
-
-/// The folder of house bots.
-const BOTS: &str = "bots";
-
-/// The folders at the top of a package that do not decide a match.
-const BESIDE_RULES: [&str; 2] = [BOTS, "tests"];
-
-/// The text for authors of bots.
-const BOT_MD: &str = "BOT.md";
 
 /// A game package on this machine.
 #[derive(Clone, Debug)]
@@ -128,7 +119,7 @@ impl Package {
     /// The text for authors of bots, if there is one.
     pub fn bot_text(&self) -> Option<String> {
         let file = within(&self.path, BOT_MD).ok()?;
-        read_text_at_most(&file, MAX_DESCRIPTOR * 4).ok()
+        read_text_at_most(&file, MAX_BOT_MD).ok()
     }
 
     /// Packs all files, with built rules. The same files give the same bytes.
@@ -204,12 +195,4 @@ fn check_rules(folder: &Path, rules: &Path, carrier: &Carrier) -> Result<(), Bot
 fn is_beside_build(path: &Path) -> bool {
     let is_output = path.file_name().is_some_and(|name| BUILD_NAMES.iter().any(|own| name == *own));
     is_output || is_beside_rules(path)
-}
-
-/// Whether a file of a package, named from its top, does not decide a match.
-fn is_beside_rules(path: &Path) -> bool {
-    let top = path.components().next();
-    let is_beside = |name: &str| top == Some(Component::Normal(name.as_ref()));
-    let is_text = path.components().count() == 1 && path.extension().is_some_and(|end| end == "md");
-    BESIDE_RULES.into_iter().any(is_beside) || is_text
 }

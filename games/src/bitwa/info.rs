@@ -8,8 +8,8 @@ use super::board::{ROUNDS, Rounds, official_boards, shipped_boards};
 use super::{Match, Params, SEATS, bounds};
 use crate::bounds::Bounds;
 use crate::info::{
-    BoardInfo, BotInfo, Estimate, Game, GameInfo, Official, PairSeats, Playground, ProtocolExample,
-    ScheduleKind, example, texts,
+    BoardInfo, BotGuide, BotInfo, Estimate, Game, GameInfo, Official, PairSeats, Playground,
+    ProtocolExample, ScheduleKind, example, texts,
 };
 use crate::match_state::{MatchState, StartError};
 use crate::move_form::Grid;
@@ -48,6 +48,7 @@ pub fn game() -> Game {
         official: Official::of(ScheduleKind::RoundRobin(PairSeats::Random)),
         trial: vec![("rounds".into(), Value::from(40_u32))],
         playground: Playground { examples: EXAMPLES.into(), ..Playground::default() },
+        guide: GUIDE,
         time: Estimate::fixed(2500),
         record: Estimate::fixed(7000),
         ..GameInfo::new::<Params>("bitwa", "Bitwa", params)
@@ -104,6 +105,15 @@ impl Rules for Params {
         Some(Grid { columns, rows, before: 0.0, behind: 0.0 })
     }
 }
+
+/// What authors of bots begin with.
+const GUIDE: BotGuide = BotGuide {
+    text: include_str!("../../../docs/bots/bitwa.md"),
+    bots: &[&[
+        ("bot.toml", include_str!("../../../bots/bitwa/phalanx/bot.toml")),
+        ("bot.c", include_str!("../../../bots/bitwa/phalanx/bot.c")),
+    ]],
+};
 
 const EXAMPLES: [ProtocolExample; 5] = [
     example(

@@ -13,8 +13,8 @@ use super::{Match, Params, bounds};
 use crate::bounds::Bounds;
 use crate::episode::{CarriedScore, EpisodeRules};
 use crate::info::{
-    BotInfo, EpisodeInfo, Estimate, Game, GameInfo, Official, Playground, ProtocolExample, Ranking,
-    ScheduleKind, example, texts,
+    BotGuide, BotInfo, EpisodeInfo, Estimate, Game, GameInfo, Official, Playground,
+    ProtocolExample, Ranking, ScheduleKind, example, texts,
 };
 use crate::match_state::{MatchState, StartError};
 use crate::name::BotName;
@@ -69,6 +69,7 @@ pub fn game() -> Game {
         bots: BotInfo { protocol: Protocol::Exec, framing: Framing::Line, http: false },
         official: Official { memory_mb: Some(256), ..Official::of(ScheduleKind::Episodes(25)) },
         playground: Playground { params: Values::new(), slow: true, examples: EXAMPLES.into() },
+        guide: GUIDE,
         time: Estimate::per_unit(0, "hands", 150),
         record: Estimate::per_unit(600, "hands", 220),
         ..GameInfo::new::<Params>("blackjack", "Blackjack", params)
@@ -158,6 +159,15 @@ fn start_value(numbers: &PerSeat, key: &str) -> Result<i64, StartError> {
         ))
     })
 }
+
+/// What authors of bots begin with.
+const GUIDE: BotGuide = BotGuide {
+    text: include_str!("../../../docs/bots/blackjack.md"),
+    bots: &[&[
+        ("bot.toml", include_str!("../../../bots/blackjack/basic/bot.toml")),
+        ("bot.c", include_str!("../../../bots/blackjack/basic/bot.c")),
+    ]],
+};
 
 const EXAMPLES: [ProtocolExample; 4] = [
     example(

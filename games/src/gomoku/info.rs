@@ -7,7 +7,7 @@ use core::ops::RangeInclusive;
 use super::{FirstNumber, Match, Params, SEATS, SIDE, bounds};
 use crate::bounds::Bounds;
 use crate::info::{
-    Estimate, Game, GameInfo, Official, PairSeats, Playground, ProtocolExample, Ranking,
+    BotGuide, Estimate, Game, GameInfo, Official, PairSeats, Playground, ProtocolExample, Ranking,
     ScheduleKind, example, texts,
 };
 use crate::match_state::{MatchState, StartError};
@@ -41,6 +41,7 @@ pub fn game() -> Game {
             ..Official::of(ScheduleKind::RoundRobin(PairSeats::Both))
         },
         playground: Playground { examples: EXAMPLES.into(), ..Playground::default() },
+        guide: GUIDE,
         time: Estimate::fixed(1500),
         record: Estimate::fixed(3000),
         ..GameInfo::new::<Params>("gomoku", "Gomoku", params)
@@ -96,6 +97,15 @@ impl Rules for Params {
         Some(Grid { columns: side, rows: side, before: 0.7, behind: 0.2 })
     }
 }
+
+/// What authors of bots begin with.
+const GUIDE: BotGuide = BotGuide {
+    text: include_str!("../../../docs/bots/gomoku.md"),
+    bots: &[&[
+        ("bot.toml", include_str!("../../../bots/gomoku/shapes/bot.toml")),
+        ("bot.c", include_str!("../../../bots/gomoku/shapes/bot.c")),
+    ]],
+};
 
 const EXAMPLES: [ProtocolExample; 6] = [
     example("A []", "Open the game. Reply: (X,Y)(X,Y)(X,Y), two black stones and a white one"),

@@ -7,7 +7,9 @@ use core::ops::RangeInclusive;
 use super::{MAX_TABLES, Match, Params, Player, TableCount, agrees, bounds};
 use crate::MIXED_TURNS_RULES_VERSION;
 use crate::bounds::Bounds;
-use crate::info::{BotInfo, Estimate, Game, GameInfo, Playground, ProtocolExample, example, texts};
+use crate::info::{
+    BotGuide, BotInfo, Estimate, Game, GameInfo, Playground, ProtocolExample, example, texts,
+};
 use crate::match_state::{MatchState, StartError, TurnPolicy};
 use crate::name::BotName;
 use crate::parameter::ParamInput;
@@ -43,6 +45,7 @@ pub fn game() -> Game {
             slow: false,
             examples: EXAMPLES.into(),
         },
+        guide: GUIDE,
         time: Estimate::per_unit(0, "tables", 25),
         record: Estimate::per_unit(0, "tables", 230),
         ..GameInfo::new::<Params>("tricks", "Tricks", params)
@@ -106,6 +109,15 @@ impl Rules for Params {
         matches!(*score, [points, tricks] if agrees(self, points, tricks))
     }
 }
+
+/// What authors of bots begin with.
+const GUIDE: BotGuide = BotGuide {
+    text: include_str!("../../../docs/bots/tricks.md"),
+    bots: &[&[
+        ("bot.toml", include_str!("../../../bots/tricks/counter/bot.toml")),
+        ("bot.c", include_str!("../../../bots/tricks/counter/bot.c")),
+    ]],
+};
 
 const EXAMPLES: [ProtocolExample; 5] = [
     example(

@@ -9,7 +9,7 @@ use super::auction::MAX_SEATS;
 use super::{Match, Params, bounds};
 use crate::bounds::Bounds;
 use crate::info::{
-    BotInfo, Estimate, Game, GameInfo, Official, Playground, ProtocolExample, Ranking,
+    BotGuide, BotInfo, Estimate, Game, GameInfo, Official, Playground, ProtocolExample, Ranking,
     ScheduleKind, example,
 };
 use crate::match_state::{MatchState, StartError};
@@ -64,6 +64,7 @@ pub fn game() -> Game {
             slow: true,
             examples: EXAMPLES.into(),
         },
+        guide: GUIDE,
         time: Estimate::per_unit(0, "deals", 1000),
         record: Estimate::per_unit(0, "deals", 110_000),
         ..GameInfo::new::<Params>("wojna", "Wojna", params)
@@ -135,6 +136,21 @@ impl Rules for Params {
         bounds(self, forfeited)
     }
 }
+
+/// What authors of bots begin with.
+const GUIDE: BotGuide = BotGuide {
+    text: include_str!("../../../docs/bots/wojna.md"),
+    bots: &[
+        &[
+            ("bot.toml", include_str!("../../../bots/wojna/threshold/bot.toml")),
+            ("bot.c", include_str!("../../../bots/wojna/threshold/bot.c")),
+        ],
+        &[
+            ("bot.toml", include_str!("../../../bots/wojna/miser/bot.toml")),
+            ("bot.pl", include_str!("../../../bots/wojna/miser/bot.pl")),
+        ],
+    ],
+};
 
 const EXAMPLES: [ProtocolExample; 9] = [
     example("your_number 1", "You have seat 1. Sent once, at the start. Reply: ="),

@@ -1,14 +1,12 @@
 //! `arbiter game new`: writes a complete example of a game package.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use arbiter_games::Games;
-use arbiter_packages::{Descriptor, GAME_TOML};
+use arbiter_packages::{BotFile, Descriptor, GAME_TOML};
 use clap::{Args, ValueEnum};
 
+use crate::cli::new_folder;
 use crate::failure::Failure;
 use crate::output::print;
 
@@ -104,17 +102,11 @@ impl New {
         Descriptor::parse(&fill(COMMON[0].1)).map_err(Failure::usage)?;
         // A path that starts with `./` would be longer than needed.
         let folder = if parent == Path::new(".") { name.into() } else { parent.join(name) };
-        let failed = |error: io::Error| Failure::usage(format!("{}: {error}", folder.display()));
-        fs::create_dir(&folder).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                let folder = folder.display();
-                Failure::usage(format!("{folder} exists; choose another name, or remove it"))
-            }
-            _ => failed(error),
-        })?;
-        for (path, text) in COMMON.iter().chain(lang.files()) {
-            write(&folder.join(path), &fill(text)).map_err(failed)?;
-        }
+        let files = COMMON.iter().chain(lang.files()).map(|(path, text)| BotFile {
+            is_executable: text.starts_with("#!"),
+            ..BotFile::text(path, &fill(text))
+        });
+        new_folder::write(&folder, files)?;
         let next = self.next_steps(&folder);
         print(|out| next.iter().try_for_each(|line| out.line(line)))
     }
@@ -139,16 +131,4 @@ fn title(name: &str) -> String {
         first.into_iter().chain(letters).collect::<String>()
     };
     name.split('-').map(capital).collect::<Vec<_>>().join(" ")
-}
-
-/// Writes a file of a new package. Scripts can be executed.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, text)?;
-    if text.starts_with("#!") {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
-    }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use arbiter_worker::package::Package;
+use arbiter_packages::{Descriptor, packed_file};
 use clap::Args;
 use serde_json::json;
 
@@ -33,28 +33,19 @@ pub(super) struct Pack {
 impl Pack {
     pub(super) fn run(self) -> Result<(), Failure> {
         let file = PackageFile::pack(load(&self.package)?)?;
-        let out = self.out.unwrap_or_else(|| default_file(&file.package));
+        let Descriptor { name, version, .. } = &file.package.descriptor;
+        let out = self.out.unwrap_or_else(|| packed_file(name, version).into());
         file.save(&out)?;
-        let Package { descriptor, digest, .. } = &file.package;
+        let digest = &file.package.digest;
         let bytes = file.bytes.len();
         print(|output| {
             if self.json {
                 return output.json(&json!({"file": out.display().to_string(), "bytes": bytes,
-                    "name": descriptor.name, "version": descriptor.version, "digest": digest}));
+                    "name": name, "version": version, "digest": digest}));
             }
             let out = out.display();
-            let version = &descriptor.version;
-            let name = &descriptor.name;
             output.line(&format!("{out}: {name} version {version}, {bytes} bytes"))?;
             output.line(&format!("digest {digest}"))
         })
     }
-}
-
-/// The name of the file from those of the game and its version.
-fn default_file(package: &Package) -> PathBuf {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    let version = package.descriptor.version.chars();
-    let version: String = version.map(|c| if is_plain(c) { c } else { '-' }).collect();
-    PathBuf::from(format!("{}-{version}.tar.zst", package.descriptor.name))
 }
