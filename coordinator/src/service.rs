@@ -32,6 +32,7 @@ mod edition_watch;
 mod entry_policy;
 mod error;
 mod estimates;
+mod game_guides;
 mod game_packages;
 mod leaderboard_freeze;
 mod lease_return_limit;
@@ -59,6 +60,7 @@ pub use change_notifier::ChangeNotifier;
 pub(crate) use change_notifier::SHUTDOWN_GRACE;
 pub use error::{ErrorKind, ServiceError};
 pub use estimates::counted_certificate;
+pub(crate) use game_guides::GameGuide;
 pub(crate) use matches::Planned;
 pub(crate) use overview::WorkersOverview;
 pub(crate) use rankings::place;
@@ -85,6 +87,7 @@ use crate::worker_suspension::Suspensions;
 use bundle_stream::BundlePieces;
 use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
+use game_guides::GuideCache;
 use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
 
@@ -131,6 +134,7 @@ pub struct Parts {
     progress_cache: ProgressCache,
     edition_watches: EditionWatches,
     bundles: BundlePieces,
+    guides: GuideCache,
 }
 
 /// The parameters of [`Service::new`].
@@ -187,6 +191,7 @@ impl Service {
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
             edition_watches: EditionWatches::default(),
             bundles: BundlePieces::default(),
+            guides: GuideCache::default(),
             pool,
             queue,
             dispatcher,

@@ -14,11 +14,14 @@ mod collusion;
 mod create_tournament;
 mod csrf_form;
 mod csv_export;
+mod download;
 mod error;
 mod flash;
+mod game_guide;
 mod head_to_head;
 mod layout;
 mod leaderboard;
+mod markdown;
 mod match_invalidation;
 mod match_page;
 mod matches;
@@ -130,6 +133,9 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
                 .post(submit::submit)
                 .layer(DefaultBodyLimit::max(submit::MAX_FORM_BYTES)),
         )
+        .route("/t/{tournament}/how-to-play", get(game_guide::show))
+        .route("/t/{tournament}/how-to-play/{language}", get(game_guide::starter))
+        .route("/t/{tournament}/package", get(game_guide::package))
         .route("/t/{tournament}/ranking", get(leaderboard::show))
         .route("/t/{tournament}/ranking/live", get(leaderboard::live))
         .route("/t/{tournament}/ranking.csv", get(csv_export::ranking))

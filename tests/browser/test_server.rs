@@ -1,5 +1,5 @@
-//! A running `arbiter up` with finished small tournaments of all five games. Tests that run at the
-//! same time share one server.
+//! A running `arbiter up` with finished small tournaments of all five games and of a game package.
+//! Tests that run at the same time share one server.
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,8 +8,8 @@ use crate::chrome::Chrome;
 use crate::support::presets::{TIME, give_time};
 use crate::support::up::Up;
 
-/// The five games.
-pub(crate) const GAMES: [&str; 5] = ["wojna", "bitwa", "tricks", "blackjack", "gomoku"];
+/// The five games, and a game package.
+pub(crate) const GAMES: [&str; 6] = ["wojna", "bitwa", "tricks", "blackjack", "gomoku", "connect4"];
 
 /// A running `arbiter up`.
 pub(crate) struct TestServer {
@@ -44,6 +44,12 @@ impl TestServer {
         for (game, _) in TIME {
             let file = presets.join(format!("quick/{game}.toml"));
             self.up.create(&fs::read_to_string(file).unwrap());
+        }
+        let package = concat!(env!("CARGO_MANIFEST_DIR"), "/games/packages/connect4");
+        self.up.create(&format!(
+            "name = \"connect4-quick\"\ngame = \"{package}\"\n[clock]\nmargin = \"10h\"\n"
+        ));
+        for game in GAMES {
             self.up.succeed(&format!("tournament start {game}-quick"));
         }
         for game in GAMES {

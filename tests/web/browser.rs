@@ -13,6 +13,7 @@ pub(crate) struct Response {
     /// Header values by lower-case name.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// A client that stores a cookie.
@@ -42,6 +43,13 @@ impl Browser {
     /// Requests a page; any status.
     pub(crate) fn get(&self, path: &str) -> Response {
         read(self.connect(&format!("GET {path} HTTP/1.1"), &[]))
+    }
+
+    /// Requests a file, whose body has no chunks in this version of HTTP.
+    pub(crate) fn download(&self, path: &str) -> Response {
+        let response = read(self.connect(&format!("GET {path} HTTP/1.0"), &[]));
+        assert_eq!(response.status, 200, "{path}: {}", response.body);
+        response
     }
 
     /// Requests a page, which must exist.
@@ -139,9 +147,10 @@ fn read(mut stream: BufReader<TcpStream>) -> Response {
         let Some((name, value)) = line.split_once(':') else { break };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let mut body = Vec::new();
-    stream.read_to_end(&mut body).unwrap();
-    Response { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let body = String::from_utf8_lossy(&bytes).into_owned();
+    Response { status, headers, body, bytes }
 }
 
 /// The text of the cells of the first table of this class, row by row.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
 mod browser;
+mod game_guides;
 mod organisers;
 mod submission;
 #[path = "../support/mod.rs"]

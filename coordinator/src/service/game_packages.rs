@@ -7,6 +7,7 @@ use arbiter_proto::settings::{GamePackage, HexDigest};
 use arbiter_proto::v1::{BundlePiece, GetPackageRequest, PackageUpload, Tournament};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
+use tokio::sync::mpsc::Receiver;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 
@@ -65,20 +66,33 @@ impl Service {
         GetPackageRequest { tournament, digest }: GetPackageRequest,
     ) -> Result<impl Stream<Item = Result<BundlePiece>> + Send + use<>> {
         let row = self.tournament(&tournament).await?;
-        let package = game_package::of_settings(&row.settings)
-            .map_err(|error| ServiceError::internal(error.to_string()))?;
         let built_in = || {
             let error = format!("{} is a built-in game; {tournament} has no package", row.game);
             ServiceError::failed_precondition(error)
         };
-        let mut wanted = package.ok_or_else(built_in)?.digest;
-        if !digest.is_empty() {
-            wanted = HexDigest(bytes32("digest", &digest)?.into());
-        }
-        let missing = || ServiceError::missing("game package", wanted);
-        let bundle = packages::find(&self.pool, row.id, wanted).await?.ok_or_else(missing)?;
-        let pieces = self.bundles.stream(&self.pool, bundle).await?.ok_or_else(missing)?;
+        let package = package_of(&row)?.ok_or_else(built_in)?;
+        let bundle = if digest.is_empty() {
+            *package.bundle.0.as_bytes()
+        } else {
+            let wanted = HexDigest(bytes32("digest", &digest)?.into());
+            let found = packages::find(&self.pool, row.id, wanted).await?;
+            found.ok_or_else(|| ServiceError::missing("game package", wanted))?
+        };
+        let pieces = self.package_pieces(&row, bundle).await?;
         Ok(ReceiverStream::new(pieces).map(|piece| Ok(BundlePiece { bytes: piece? })))
+    }
+
+    /// The pieces of a packed package that a tournament uses or used.
+    pub(super) async fn package_pieces(
+        &self,
+        row: &tournaments::Tournament,
+        bundle: [u8; 32],
+    ) -> Result<Receiver<Result<Vec<u8>, sqlx::Error>>> {
+        let missing = || ServiceError::missing("game package", HexDigest(bundle.into()));
+        if !packages::exists(&self.pool, row.id, &bundle).await? {
+            return Err(missing());
+        }
+        self.bundles.stream(&self.pool, bundle).await?.ok_or_else(missing)
     }
 
     /// The built-in games and the game of an edition.
@@ -88,14 +102,18 @@ impl Service {
     }
 }
 
+/// The package that the editions of a tournament are played with.
+pub(super) fn package_of(row: &tournaments::Tournament) -> Result<Option<GamePackage>> {
+    game_package::of_settings(&row.settings)
+        .map_err(|error| ServiceError::internal(error.to_string()))
+}
+
 /// Refuses to open an edition before the package of its tournament is stored.
 pub(super) async fn check_stored(
     db: &mut PgConnection,
     row: &tournaments::Tournament,
 ) -> Result<()> {
-    let package = game_package::of_settings(&row.settings)
-        .map_err(|error| ServiceError::internal(error.to_string()))?;
-    let Some(package) = package else { return Ok(()) };
+    let Some(package) = package_of(row)? else { return Ok(()) };
     if packages::exists(db, row.id, package.bundle.0.as_bytes()).await? {
         return Ok(());
     }

@@ -1,8 +1,9 @@
 //! Receives bundles: submissions and game packages.
 //!
-//! The coordinator does not interpret bundles. It receives a bundle in pieces, writes them to a
+//! The coordinator does not interpret submissions. It receives a bundle in pieces, writes them to a
 //! temporary file, and copies the file to the database. It later sends the bundle to workers. This
-//! crate cannot read archives: bundles are unpacked only in a worker's sandbox.
+//! crate cannot unpack archives: submissions are unpacked only in a worker's sandbox. Of a game
+//! package, which an organiser brings, it reads the texts in memory (`game_guides`).
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};

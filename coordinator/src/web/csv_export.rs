@@ -9,8 +9,7 @@ use arbiter_games::{Forfeit, Game};
 use arbiter_proto::v1::{LeaderboardRef, ListMatchesRequest, MatchStatus, Standing};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query};
-use axum::http::header;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use csv::WriterBuilder;
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -18,8 +17,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 
 use super::error::WebError;
-use super::layout;
 use super::session::Session;
+use super::{download, layout};
 use crate::service::{ServiceError, place};
 
 const CONTENT_TYPE: &str = "text/csv; charset=utf-8; header=present";
@@ -65,7 +64,7 @@ pub(super) async fn ranking(
     });
     let chunks = tokio_stream::iter(std::iter::once(header).chain(rows).map(Ok::<_, ServiceError>));
     let name = format!("{tournament}-{}-ranking.csv", edition.number);
-    Ok(download(&name, Body::from_stream(chunks)))
+    Ok(download::file(&name, CONTENT_TYPE, Body::from_stream(chunks)))
 }
 
 /// All played matches of an edition, a row for each seat.
@@ -88,7 +87,7 @@ pub(super) async fn matches(
     let game = board.game.clone();
     tokio::spawn(write_matches(matches, game, sender));
     let name = format!("{tournament}-{number}-matches.csv");
-    Ok(download(&name, Body::from_stream(ReceiverStream::new(chunks))))
+    Ok(download::file(&name, CONTENT_TYPE, Body::from_stream(ReceiverStream::new(chunks))))
 }
 
 /// Writes matches in chunks, as fast as the client reads them.
@@ -115,16 +114,6 @@ async fn write_matches(
     }
     // Sending fails if the client has disconnected.
     drop(sender.send(Ok(table.take())).await);
-}
-
-/// A response that a browser saves as a file.
-fn download(name: &str, body: Body) -> Response {
-    let disposition = format!("attachment; filename=\"{name}\"");
-    let headers = [
-        (header::CONTENT_TYPE, CONTENT_TYPE.to_owned()),
-        (header::CONTENT_DISPOSITION, disposition),
-    ];
-    (headers, body).into_response()
 }
 
 fn place_row(place: &Standing, columns: usize) -> Vec<String> {

@@ -86,6 +86,7 @@ pub(super) fn tabs(tournament: &str, current: &str) -> Markup {
         ("Head to head", "/matrix"),
         ("Matches", "/matches"),
         ("Schedule", "/schedule"),
+        ("How to play", "/how-to-play"),
         ("Submit", "/submit"),
     ];
     html! {

@@ -8,8 +8,8 @@ use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use arbiter_replay::Difference;
 use axum::extract::{Path, Query};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -17,7 +17,7 @@ use super::error::WebError;
 use super::flash::Flash;
 use super::replay_cache::{self, RenderedSteps};
 use super::session::Session;
-use super::{actions, layout};
+use super::{actions, download, layout};
 
 /// Maximum number of steps in a response.
 const MAX_STEPS: usize = 50;
@@ -95,12 +95,8 @@ pub(super) async fn record(
     Path((tournament, number)): Path<(String, i64)>,
 ) -> Result<Response, WebError> {
     let record = session.service.record(&session.caller, &match_name(&tournament, number)).await?;
-    let file = format!("attachment; filename=\"match-{tournament}-{number}.jsonl.zst\"");
-    let headers = [
-        (header::CONTENT_TYPE, "application/zstd".to_owned()),
-        (header::CONTENT_DISPOSITION, file),
-    ];
-    Ok((headers, record).into_response())
+    let name = format!("match-{tournament}-{number}.jsonl.zst");
+    Ok(download::file(&name, "application/zstd", record))
 }
 
 fn match_name(tournament: &str, number: i64) -> String {

@@ -56,7 +56,10 @@ pub(super) async fn show(
         (flash.message())
         p { (details.game) ", " (details.state) ", created " (layout::timestamp(details.created_at_us)) }
         @if details.state == "open" {
-            p { a href={ "/t/" (details.name) "/submit" } { "Submit a version" } }
+            p {
+                a href={ "/t/" (details.name) "/how-to-play" } { "How to play" } " · "
+                a href={ "/t/" (details.name) "/submit" } { "Submit a version" }
+            }
         }
         h2 { "Editions" }
         (next_edition(&details))

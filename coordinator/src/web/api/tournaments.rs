@@ -19,9 +19,11 @@ resource! {
     /// A tournament.
     Tournament(message: v1::Tournament) {
         /// Its name.
-        tournament: String = message.name;
+        tournament: String = message.name.clone();
         /// Its game.
         game: String;
+        /// The address of the page for authors of bots: how to play, and starter kits.
+        how_to_play: String = format!("/t/{}/how-to-play", message.name);
         /// `open`, `closed` or `cancelled`.
         state: String;
         /// The BLAKE3 hash of its seed, published at its creation.

@@ -1,0 +1,102 @@
+//! "How to play": the text for authors of bots of a tournament's game, starter kits, and the file of
+//! its game package.
+
+use arbiter_games::Game;
+use arbiter_packages::{MAX_BOT_MD, packed_file};
+use arbiter_proto::v1::GetPackageRequest;
+use axum::body::Body;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use tokio_stream::StreamExt as _;
+
+use super::error::WebError;
+use super::session::Session;
+use super::{download, layout, markdown};
+use crate::service::GameGuide;
+
+/// The page.
+pub(super) async fn show(
+    session: Session,
+    Path(tournament): Path<String>,
+) -> Result<Markup, WebError> {
+    let guide = session.service.game_guide(&session.caller, &tournament).await?;
+    let title = format!("{tournament}: how to play {}", guide.game.title);
+    let is_cut = guide.text.len() as u64 >= MAX_BOT_MD;
+    let body = html! {
+        (downloads(&tournament, &guide))
+        @if guide.text.is_empty() {
+            p { "The game package has no text for authors of bots (BOT.md)." }
+        } @else {
+            article.guide { (markdown::render(&guide.text)) }
+        }
+        @if is_cut { p { "The text is longer. All of it is in the game package." } }
+    };
+    Ok(layout::tournament_page((&tournament, "How to play"), &title, &session, &body))
+}
+
+/// The starter kits and the game package.
+fn downloads(tournament: &str, guide: &GameGuide) -> Markup {
+    let file = package_file(&guide.game);
+    let game = file.as_deref().unwrap_or(&guide.game.name);
+    html! {
+        @if !guide.starters.is_empty() {
+            p {
+                "Download a complete bot to begin with: "
+                @for (index, starter) in guide.starters.iter().enumerate() {
+                    @if index > 0 { ", " }
+                    a href={ "/t/" (tournament) "/how-to-play/" (starter.language) } download {
+                        (starter.language)
+                    }
+                }
+                "."
+            }
+        }
+        @if let Some(file) = &file {
+            p {
+                "This game is a game package. Download "
+                a href={ "/t/" (tournament) "/package" } download { (file) }
+                " to play it on your machine."
+            }
+        }
+        p {
+            "Then try your bot with " code { "arbiter preflight " (game) " mybot" }
+            " and submit it with " code { "arbiter submit " (tournament) " mybot" } "."
+        }
+    }
+}
+
+/// The name of the file of a game package.
+fn package_file(game: &Game) -> Option<String> {
+    game.package.is_some().then(|| packed_file(&game.name, &game.rules_version))
+}
+
+/// The starter kit in a language.
+pub(super) async fn starter(
+    session: Session,
+    Path((tournament, language)): Path<(String, String)>,
+) -> Result<Response, WebError> {
+    let guide = session.service.game_guide(&session.caller, &tournament).await?;
+    let starter = guide.starters.iter().find(|starter| starter.language == language);
+    let name = format!("{}-bot", guide.game.name);
+    let archive = starter.and_then(|starter| starter.tar_gz(&name).ok()).ok_or_else(|| {
+        let message = format!("{} has no starter kit in {language}", guide.game.name);
+        WebError::new(StatusCode::NOT_FOUND, message)
+    })?;
+    let file = format!("{}-{language}.tar.gz", guide.game.name);
+    Ok(download::file(&file, "application/gzip", archive))
+}
+
+/// The packed files of the tournament's game package.
+pub(super) async fn package(
+    session: Session,
+    Path(tournament): Path<String>,
+) -> Result<Response, WebError> {
+    let guide = session.service.game_guide(&session.caller, &tournament).await?;
+    let request = GetPackageRequest { tournament, digest: Vec::new() };
+    let pieces = session.service.get_package(&session.caller, request).await?;
+    let file = package_file(&guide.game).unwrap_or_default();
+    let pieces = pieces.map(|piece| piece.map(|piece| piece.bytes));
+    Ok(download::file(&file, "application/zstd", Body::from_stream(pieces)))
+}
