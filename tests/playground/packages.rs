@@ -1,5 +1,8 @@
 //! People play game packages.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::support::{files, succeed};
 use crate::{Table, values};
 
@@ -27,5 +30,23 @@ fn a_person_plays_a_game_package_by_its_pictures_and_legal_replies() {
     assert!(!page.contains("forfeits –"), "no bot forfeits: {page}");
     let records = files(&table.records());
     succeed(&["verify", "--game", CONNECT4, records[0].to_str().unwrap()]);
+    table.close();
+}
+
+#[test]
+fn a_person_sees_only_the_pictures_for_their_seat_during_the_match() {
+    let game = "games/packages/liars-dice";
+    let table = Table::open(game, &["games/packages/liars-dice/bots/counter", "--set", "dice=2"]);
+    table.done("new", "seat1=human&seat2=0&seed=s");
+    let page = table.turn();
+    assert!(page.contains("roll "), "a person is told their dice: {page}");
+    for (seat, hidden) in [("?seat=1", 2), ("?seat=2", 2), ("", 2)] {
+        let page = table.page(seat);
+        let picture = page.split("data:image/svg+xml;base64,").nth(1).unwrap();
+        let svg = STANDARD.decode(picture.split('"').next().unwrap()).unwrap();
+        let svg = String::from_utf8(svg).unwrap();
+        assert_eq!(svg.matches("href='#hidden'").count(), hidden, "{seat}: {svg}");
+        assert_eq!(page.matches("roll ").count(), 1, "{seat}: {page}");
+    }
     table.close();
 }

@@ -4,6 +4,7 @@
 
 mod browser;
 mod game_guides;
+mod hidden_frames;
 mod organisers;
 mod submission;
 #[path = "../support/mod.rs"]
