@@ -34,6 +34,7 @@ mod session;
 mod sse;
 mod submit;
 mod tournament;
+mod tournament_form;
 mod version;
 mod worker_audit;
 
@@ -110,12 +111,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
     let metrics = Arc::clone(state.service.metrics());
     Router::new()
         .route("/", get(tournament::list))
-        .route(
-            "/new",
-            get(create_tournament::form)
-                .post(create_tournament::create)
-                .layer(DefaultBodyLimit::max(create_tournament::MAX_FORM_BYTES)),
-        )
+        .merge(creation_routes())
         .route("/t/{tournament}", get(tournament::show))
         .route("/t/{tournament}/live", get(tournament::live))
         .route("/t/{tournament}/start", post(actions::start))
@@ -135,7 +131,12 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         )
         .route("/t/{tournament}/how-to-play", get(game_guide::show))
         .route("/t/{tournament}/how-to-play/{language}", get(game_guide::starter))
-        .route("/t/{tournament}/package", get(game_guide::package))
+        .route(
+            "/t/{tournament}/package",
+            get(game_guide::package)
+                .post(actions::send_package)
+                .layer(DefaultBodyLimit::max(submit::MAX_FORM_BYTES)),
+        )
         .route("/t/{tournament}/ranking", get(leaderboard::show))
         .route("/t/{tournament}/ranking/live", get(leaderboard::live))
         .route("/t/{tournament}/ranking.csv", get(csv_export::ranking))
@@ -172,6 +173,23 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .merge(tricks_http)
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request))
+}
+
+/// The routes that create a tournament.
+fn creation_routes() -> Router<WebState> {
+    Router::new()
+        .route(
+            "/new",
+            get(create_tournament::form)
+                .post(create_tournament::create)
+                .layer(DefaultBodyLimit::max(create_tournament::MAX_FORM_BYTES)),
+        )
+        .route("/new/game", get(tournament_form::form).post(tournament_form::create))
+        .route(
+            "/new/package",
+            post(tournament_form::open_package)
+                .layer(DefaultBodyLimit::max(submit::MAX_FORM_BYTES)),
+        )
 }
 
 /// Adds the style sheet, the script, the icon and the security headers of the web interface to the

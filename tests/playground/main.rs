@@ -16,7 +16,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use browser::{Browser, Response, rows};
+use browser::{Browser, Response, encoded, rows};
 use rustix::process::Signal;
 use serde_json::Value;
 use support::machine::descendants;
@@ -124,11 +124,6 @@ fn values<'a>(html: &'a str, name: &str) -> impl Iterator<Item = &'a str> + use<
     let mark = format!("name=\"{name}\" value=\"");
     let pieces: Vec<_> = html.split(&mark).skip(1).collect();
     pieces.into_iter().map(|piece| piece.split('"').next().unwrap())
-}
-
-/// A text in the encoding of forms.
-fn encoded(text: &str) -> String {
-    text.bytes().flat_map(|byte| format!("%{byte:02X}").into_bytes()).map(char::from).collect()
 }
 
 /// Checks a finished match: its result is shown, and its record passes verification.

@@ -136,6 +136,11 @@ pub(crate) fn csrf(page: &str) -> String {
     page.split("name=\"csrf\" value=\"").nth(1).unwrap()[..64].to_owned()
 }
 
+/// A text in the encoding of forms.
+pub(crate) fn encoded(text: &str) -> String {
+    text.bytes().flat_map(|byte| format!("%{byte:02X}").into_bytes()).map(char::from).collect()
+}
+
 fn read(mut stream: BufReader<TcpStream>) -> Response {
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();

@@ -9,6 +9,7 @@ mod organisers;
 mod submission;
 #[path = "../support/mod.rs"]
 mod support;
+mod tournament_form;
 
 use browser::{Browser, rows, text};
 use support::shown::{mean, shown};

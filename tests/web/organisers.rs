@@ -18,6 +18,7 @@ fn forms_without_a_valid_csrf_token_change_nothing() {
     browser.log_in(&server.up.admin());
     let before = server.up.succeed("audit");
     let actions = [
+        "/new/game",
         "/t/cup/start",
         "/t/cup/cancel",
         "/t/cup/close",
@@ -34,7 +35,7 @@ fn forms_without_a_valid_csrf_token_change_nothing() {
         let form = format!("sure=yes&reason=none&matches=cup%2F0&csrf={stranger}");
         assert_eq!(browser.post(action, &form, &[]).status, 403, "{action}");
     }
-    for action in ["/new", "/t/cup/submit"] {
+    for action in ["/new", "/new/package", "/t/cup/package", "/t/cup/submit"] {
         let csrf = Part::text("csrf", &stranger);
         assert_eq!(browser.upload(action, &[csrf], &[]).status, 403, "{action}");
     }

@@ -1,6 +1,9 @@
 //! Game packages of tournaments: stores and replaces them, and hands them out.
 
-use arbiter_games::Games;
+use std::io::Seek as _;
+
+use arbiter_games::{Game, Games};
+use arbiter_packages::{Descriptor, PackageFiles};
 use arbiter_proto::convert::bytes32;
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::settings::{GamePackage, HexDigest};
@@ -11,8 +14,8 @@ use tokio::sync::mpsc::Receiver;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 
-use super::received_bundle::receive;
-use super::{Caller, Result, Service, ServiceError, change};
+use super::received_bundle::{ReceivedBundle, receive};
+use super::{Caller, ErrorKind, Result, Service, ServiceError, change};
 use crate::access::Role;
 use crate::db::{editions, packages, tournaments, versions};
 use crate::game_package;
@@ -28,8 +31,8 @@ impl Service {
         upload: &PackageUpload,
         pieces: impl Stream<Item = Result<Vec<u8>>>,
     ) -> Result<Tournament> {
-        let principal = caller.require(Role::Organiser)?;
-        let row = self.tournament(&upload.tournament).await?;
+        caller.require(Role::Organiser)?;
+        self.tournament(&upload.tournament).await?;
         let package: GamePackage = serde_json::from_str(&upload.package)
             .map_err(|error| ServiceError::invalid_argument(format!("the package: {error}")))?;
         let bundle = receive(pieces).await?;
@@ -38,10 +41,79 @@ impl Service {
             let error = format!("the package has another digest than {digest}; send it again");
             return Err(ServiceError::invalid_argument(error));
         }
+        self.store_package(caller, &upload.tournament, &package, bundle).await
+    }
+
+    /// Stores the package of a tournament from its packed files alone, like
+    /// [`Service::set_package`].
+    pub(crate) async fn upload_package(
+        &self,
+        caller: &Caller,
+        tournament: &str,
+        pieces: impl Stream<Item = Result<Vec<u8>>>,
+    ) -> Result<Tournament> {
+        caller.require(Role::Organiser)?;
+        self.tournament(tournament).await?;
+        let (package, bundle) = self.receive_package(caller, pieces).await?;
+        self.store_package(caller, tournament, &package, bundle).await
+    }
+
+    /// Reads the descriptor and the digests of a package, whose packed files arrive in pieces, and
+    /// stores nothing.
+    pub(crate) async fn inspect_package(
+        &self,
+        caller: &Caller,
+        pieces: impl Stream<Item = Result<Vec<u8>>>,
+    ) -> Result<(Game, GamePackage)> {
+        caller.require(Role::Organiser)?;
+        let (package, _) = self.receive_package(caller, pieces).await?;
+        let descriptor = Descriptor::parse(&package.descriptor)
+            .map_err(|error| ServiceError::invalid_argument(error.to_string()))?;
+        let game = game_package::find(self.games(), &descriptor.name, Some(&package));
+        Ok((game.map_err(|error| ServiceError::invalid_argument(error.to_string()))?, package))
+    }
+
+    /// Receives a packed package, and reads its descriptor and digests.
+    async fn receive_package(
+        &self,
+        caller: &Caller,
+        pieces: impl Stream<Item = Result<Vec<u8>>>,
+    ) -> Result<(GamePackage, ReceivedBundle)> {
+        let mut bundle = receive(pieces).await?;
+        let _permit = self.permit(caller).await?;
+        let reading = tokio::task::spawn_blocking(move || {
+            let files = PackageFiles::read(&bundle.file);
+            bundle.file.rewind().map(|()| (files, bundle))
+        });
+        let read = reading.await.map_err(|_| ServiceError::stopping())?;
+        let (files, bundle) = read.map_err(|error| {
+            ServiceError::unavailable(format!("the temporary file cannot be read: {error}"))
+        })?;
+        let files = files.map_err(|error| ServiceError::invalid_argument(error.to_string()))?;
+        let digest = HexDigest::try_from(files.digest)
+            .map_err(|error| ServiceError::internal(error.to_string()))?;
+        let package = GamePackage {
+            bundle: HexDigest(bundle.digest.into()),
+            digest,
+            descriptor: files.descriptor,
+        };
+        Ok((package, bundle))
+    }
+
+    /// Makes a received bundle the package of a tournament.
+    async fn store_package(
+        &self,
+        caller: &Caller,
+        tournament: &str,
+        package: &GamePackage,
+        bundle: ReceivedBundle,
+    ) -> Result<Tournament> {
+        let principal = caller.require(Role::Organiser)?;
+        let row = self.tournament(tournament).await?;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         let row = lifecycle::lock_open(db, row.id).await?;
-        let settings = with_package(self.games(), &row, &package)?;
+        let settings = with_package(self.games(), &row, package)?;
         versions::copy_bundle_in(db, &bundle.digest, bundle.size, bundle.file).await?;
         packages::add(&mut *db, row.id, &bundle.digest).await?;
         if settings != row.settings {
@@ -55,7 +127,7 @@ impl Service {
         self.commit_change(transaction, principal, "tournament package", &row.name, Some(detail))
             .await?;
         self.changes.notify();
-        let row = self.tournament(&upload.tournament).await?;
+        let row = self.tournament(tournament).await?;
         self.tournament_message(row, caller).await
     }
 
@@ -95,11 +167,31 @@ impl Service {
         self.bundles.stream(&self.pool, bundle).await?.ok_or_else(missing)
     }
 
+    /// Whether a tournament still needs its game package before it can start.
+    pub(crate) async fn lacks_package(&self, tournament: &str) -> Result<bool> {
+        let row = self.tournament(tournament).await?;
+        match check_stored(&mut *self.pool.acquire().await?, &row).await {
+            Err(error) if error.kind() == ErrorKind::FailedPrecondition => Ok(true),
+            result => result.map(|()| false),
+        }
+    }
+
     /// The built-in games and the game of an edition.
     pub(crate) async fn games_of(&self, edition: EditionId) -> Result<Games> {
         let game = editions::game(&self.pool, self.games(), edition).await?;
         Ok(self.games().with_game(&game))
     }
+}
+
+/// Adds the package of a new tournament, if another tournament has it. Otherwise it is sent later.
+pub(super) async fn add_known(db: &mut PgConnection, row: &tournaments::Tournament) -> Result<()> {
+    if let Some(package) = package_of(row)? {
+        let bundle = package.bundle.0.as_bytes();
+        if packages::is_package(&mut *db, bundle).await? {
+            packages::add(db, row.id, bundle).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The package that the editions of a tournament are played with.

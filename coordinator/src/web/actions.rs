@@ -1,5 +1,5 @@
 //! The buttons of organisers (start, cancel and close a tournament, retry matches and trials,
-//! reinstate bots) and of owners (withdraw a bot).
+//! send a game package, reinstate bots) and of owners (withdraw a bot).
 //!
 //! A button is a form of the session ([`CsrfForm`]). The service checks the caller again, does the
 //! work and writes the audit log. The response redirects to a page that confirms it ([`flash`]).
@@ -8,8 +8,8 @@ use arbiter_proto::v1::{
     CancelTournamentRequest, CloseTournamentRequest, ReinstateBotRequest, RetrySetAsideRequest,
     RetryTrialRequest, StartEditionRequest, Tournament, WithdrawBotRequest,
 };
-use axum::extract::Path;
-use axum::http::StatusCode;
+use axum::extract::{Multipart, Path};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Redirect;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -17,8 +17,9 @@ use serde_json::Value;
 
 use super::csrf_form::CsrfForm;
 use super::error::WebError;
+use super::multipart::Upload;
 use super::session::Session;
-use super::{flash, layout};
+use super::{create_tournament, flash, layout};
 
 /// The fields of a button's form.
 #[derive(Debug, Default, Deserialize)]
@@ -117,6 +118,25 @@ pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
     }
 }
 
+/// The form that sends the game package of a tournament, or replaces it.
+pub(super) fn package_form(session: &Session, tournament: &str, is_missing: bool) -> Markup {
+    html! {
+        section aria-labelledby="game-package" {
+            h2 #game-package { "Game package" }
+            @if is_missing {
+                p.error-message { "The game package is missing. Send it before you start an edition." }
+            }
+            form.fields method="post" enctype="multipart/form-data"
+                action={ "/t/" (tournament) "/package" } {
+                (layout::csrf_field(session))
+                (create_tournament::package_field("Another version of the game replaces the present \
+                    one: the next edition plays all matches again."))
+                p { button type="submit" { "Send game package" } }
+            }
+        }
+    }
+}
+
 /// Whether a new edition extends the plan of the one before it.
 fn plans_incrementally(tournament: &Tournament) -> bool {
     let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
@@ -132,6 +152,19 @@ pub(super) async fn start(
     let request = StartEditionRequest { tournament: tournament.clone(), fresh };
     session.service.start_edition(&session.caller, request).await?;
     Ok(redirect_to_tournament(&tournament, if fresh { "fresh" } else { "start" }))
+}
+
+/// Stores the game package of a tournament.
+pub(super) async fn send_package(
+    session: Session,
+    headers: HeaderMap,
+    Path(tournament): Path<String>,
+    multipart: Multipart,
+) -> ActionResult {
+    let mut upload = Upload::checked(multipart, &session, &headers).await?;
+    let pieces = upload.pieces("package").await?;
+    session.service.upload_package(&session.caller, &tournament, pieces).await?;
+    Ok(redirect_to_tournament(&tournament, "package"))
 }
 
 /// Cancels a tournament.

@@ -1,16 +1,17 @@
-//! Creating a tournament in a browser: the user pastes or uploads the file. The service parses it
-//! as it does for the command line.
+//! Creating a tournament in a browser: the user chooses a game and fills in a form
+//! ([`tournament_form`]), or pastes or uploads the file. The service parses it as it does for the
+//! command line.
 
 use arbiter_proto::v1::CreateTournamentRequest;
 use axum::extract::Multipart;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 
 use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
-use super::{flash, layout};
+use super::{flash, layout, tournament_form};
 use crate::access::Role;
 
 /// Maximum size of a tournament file, in bytes. It may contain boards.
@@ -31,7 +32,7 @@ sides = \"both\"
 /// The form that creates a tournament.
 pub(super) async fn form(session: Session) -> Result<Markup, WebError> {
     session.caller.require(Role::Organiser)?;
-    Ok(render(&session, EXAMPLE, None))
+    render(&session, EXAMPLE, None).await
 }
 
 /// Creates a tournament.
@@ -47,29 +48,75 @@ pub(super) async fn create(
     let file = if uploaded.is_empty() { pasted } else { uploaded };
     // Browsers send CRLF line ends.
     let file = file.replace("\r\n", "\n");
-    let request = CreateTournamentRequest { file: file.clone() };
-    match session.service.create_tournament(&session.caller, request).await {
-        Ok(tournament) => {
-            Ok(flash::redirect(&format!("/t/{}", tournament.name), "created").into_response())
-        }
-        Err(error) => {
-            let error = WebError::from(error);
-            Ok((error.status(), render(&session, &file, Some(error.message()))).into_response())
+    match create_from(&session, file.clone()).await {
+        Ok(created) => Ok(created.into_response()),
+        Err(error) => refuse(&session, &file, &error).await,
+    }
+}
+
+/// Creates the tournament of a file.
+pub(super) async fn create_from(session: &Session, file: String) -> Result<Redirect, WebError> {
+    let request = CreateTournamentRequest { file };
+    let tournament = session.service.create_tournament(&session.caller, request).await?;
+    Ok(flash::redirect(&format!("/t/{}", tournament.name), "created"))
+}
+
+/// The response to a game package that cannot be read: the page with the error.
+pub(super) async fn refuse_package(
+    session: &Session,
+    error: &WebError,
+) -> Result<Response, WebError> {
+    refuse(session, EXAMPLE, error).await
+}
+
+async fn refuse(session: &Session, text: &str, error: &WebError) -> Result<Response, WebError> {
+    let page = render(session, text, Some(error.message())).await?;
+    Ok((error.status(), page).into_response())
+}
+
+/// The field for a packed game package. `help` says what happens with it.
+pub(super) fn package_field(help: &str) -> Markup {
+    html! {
+        p {
+            label for="package" { "Packed game package" }
+            input #package type="file" name="package" required accept=".zst"
+                aria-describedby="package-help";
+            small #package-help {
+                "The file that " code { "arbiter game pack DIR" } " writes. " (help)
+            }
         }
     }
 }
 
-/// Renders the form with the submitted text and the error, if any.
-fn render(session: &Session, text: &str, error: Option<&str>) -> Markup {
+/// Renders the page with the text of the file and the error, if any.
+pub(super) async fn render(
+    session: &Session,
+    text: &str,
+    error: Option<&str>,
+) -> Result<Markup, WebError> {
     let title = "Create a tournament";
     let body = html! {
+        (layout::error_message(error))
+        h2 { "Choose a game" }
+        ul {
+            @for choice in tournament_form::choices(session).await? {
+                li { a href=(choice.address) { (choice.title) } }
+            }
+        }
+        h2 { "Bring a game package" }
+        form.fields method="post" enctype="multipart/form-data" action="/new/package" {
+            (layout::csrf_field(session))
+            (package_field("Its parameters become the fields of a form. You send it again when the \
+                tournament is created."))
+            p { button type="submit" { "Continue" } }
+        }
+        h2 { "Write a tournament file" }
         p {
             "A tournament file sets the game, the schedule, the clock and the limits. Omitted settings "
             "default to those of the game's official tournament. Board names refer to the boards that "
             "come with Arbiter. This page does not submit house bots: "
             code { "arbiter tournament create FILE" } " creates the tournament and submits them."
         }
-        (layout::error_message(error))
         form.fields method="post" enctype="multipart/form-data" action="/new" {
             (layout::csrf_field(session))
             p {
@@ -88,5 +135,5 @@ fn render(session: &Session, text: &str, error: Option<&str>) -> Markup {
             p { button type="submit" { "Create tournament" } }
         }
     };
-    layout::page(title, session, &body)
+    Ok(layout::page(title, session, &body))
 }

@@ -6,9 +6,11 @@
 use axum::extract::Multipart;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::http::{HeaderMap, StatusCode};
+use tokio_stream::{Stream, StreamExt as _};
 
 use super::error::WebError;
 use super::session::Session;
+use crate::service::ServiceError;
 
 /// Maximum length of short fields (CSRF token, names), in bytes.
 const MAX_SHORT_FIELD_BYTES: usize = 256;
@@ -52,6 +54,20 @@ impl Upload {
         String::from_utf8(bytes).map_err(|_| {
             WebError::new(StatusCode::BAD_REQUEST, format!("`{name}` is not valid UTF-8"))
         })
+    }
+
+    /// The pieces of the next field, which must have this name, for the service.
+    pub(super) async fn pieces(
+        &mut self,
+        name: &str,
+    ) -> Result<impl Stream<Item = Result<Vec<u8>, ServiceError>>, WebError> {
+        Ok(self.field(name).await?.map(|chunk| match chunk {
+            Ok(chunk) => Ok(chunk.to_vec()),
+            Err(error) => Err(ServiceError::invalid_argument(format!(
+                "the upload is incomplete: {}",
+                error.body_text()
+            ))),
+        }))
     }
 
     /// Reads a name, without surrounding white space.

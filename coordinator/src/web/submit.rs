@@ -11,14 +11,13 @@ use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio_stream::StreamExt as _;
 
 use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
 use super::{flash, layout};
 use crate::access::Role;
-use crate::service::{MAX_BUNDLE, ServiceError};
+use crate::service::MAX_BUNDLE;
 
 /// Maximum size of the form: a bundle and 1 MiB for the other fields.
 pub(super) const MAX_FORM_BYTES: usize = MAX_BUNDLE + (1 << 20);
@@ -72,14 +71,8 @@ async fn forward_bundle(
 ) -> Result<Version, WebError> {
     let submission =
         Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house: false };
-    let chunks = upload.field("bundle").await?.map(|chunk| match chunk {
-        Ok(chunk) => Ok(chunk.to_vec()),
-        Err(error) => Err(ServiceError::invalid_argument(format!(
-            "the upload is incomplete: {}",
-            error.body_text()
-        ))),
-    });
-    Ok(session.service.submit_version(&session.caller, &submission, chunks).await?)
+    let pieces = upload.pieces("bundle").await?;
+    Ok(session.service.submit_version(&session.caller, &submission, pieces).await?)
 }
 
 /// Renders the form with the submitted name and the error, if any.

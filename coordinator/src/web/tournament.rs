@@ -52,6 +52,9 @@ pub(super) async fn show(
     let request = ListSetAsideRequest { tournament };
     let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
     let organiser = session.caller.is_organiser();
+    let has_package = organiser && details.state == "open" && plays_package(&details);
+    let lacks_package =
+        if has_package { Some(session.service.lacks_package(&details.name).await?) } else { None };
     let body = html! {
         (flash.message())
         p { (details.game) ", " (details.state) ", created " (layout::timestamp(details.created_at_us)) }
@@ -66,6 +69,9 @@ pub(super) async fn show(
         (editions(&details, session.service.now()))
         (set_aside(&aside, organiser.then_some((&session, &details.name))))
         @if organiser { (actions::buttons(&session, &details)) }
+        @if let Some(is_missing) = lacks_package {
+            (actions::package_form(&session, &details.name, is_missing))
+        }
         h2 { "Randomness" }
         dl {
             dt { "Seed hash" } dd { code.hash { (layout::hex(&details.seed_hash)) } }
@@ -80,6 +86,12 @@ pub(super) async fn show(
         (settings(&details))
     };
     Ok(layout::tournament_page((&details.name, "Tournament"), &details.name, &session, &body))
+}
+
+/// Whether the game of a tournament is a game package.
+fn plays_package(tournament: &Tournament) -> bool {
+    let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
+    settings.get("package").is_some()
 }
 
 /// The public beacon of a tournament and its value.
@@ -211,7 +223,12 @@ fn settings(tournament: &Tournament) -> Markup {
     let table = html! {
         table.settings {
             tbody {
-                @for (key, value) in flat { tr { th scope="row" { code { (key) } } td { (value) } } }
+                @for (key, value) in flat {
+                    tr {
+                        th scope="row" { code { (key) } }
+                        td { @if value.contains('\n') { pre { (value) } } @else { (value) } }
+                    }
+                }
             }
         }
     };

@@ -1,0 +1,346 @@
+//! A form that creates a tournament of a game without writing a file: its parameters are fields with
+//! the types, bounds, choices and help of the game's descriptor.
+//!
+//! The form only writes the tournament file. The service parses and checks it like every other one.
+//! A game package that is not stored yet is read for its descriptor and sent again to the new
+//! tournament, because a package belongs to a tournament.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use arbiter_games::{Game, ParamInfo, ParamKind, Value};
+use arbiter_proto::settings::GamePackage;
+use arbiter_proto::v1::{GetTournamentRequest, ListTournamentsRequest};
+use axum::extract::{Multipart, Query};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+use toml::Value as TomlValue;
+
+use super::csrf_form::CsrfForm;
+use super::error::WebError;
+use super::multipart::Upload;
+use super::session::Session;
+use super::{create_tournament, layout};
+use crate::access::Role;
+use crate::game_package;
+use crate::tournament::TournamentFile;
+
+/// The beginning of the names of the fields of parameters.
+const PARAM: &str = "param-";
+
+/// The game of a new tournament: a built-in one, or the package of a tournament.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct GameQuery {
+    game: String,
+    /// The tournament with the package.
+    package_of: String,
+}
+
+/// What is filled in.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Draft {
+    game: String,
+    /// The game package as JSON; empty for a built-in game.
+    package: String,
+    name: String,
+    /// More lines of the file.
+    more: String,
+    /// Whether to show the file instead of creating the tournament.
+    show: Option<String>,
+    /// The parameters, by the names of their fields. Parameters that are missing have their
+    /// defaults.
+    #[serde(flatten)]
+    params: HashMap<String, String>,
+}
+
+/// A game that a tournament can be created for.
+pub(super) struct GameChoice {
+    pub(super) title: String,
+    /// The address of its form.
+    pub(super) address: String,
+}
+
+/// The built-in games, and the packages of tournaments.
+pub(super) async fn choices(session: &Session) -> Result<Vec<GameChoice>, WebError> {
+    let built_in = session.service.games().iter().map(|game| GameChoice {
+        title: game.title.to_string(),
+        address: format!("/new/game?game={game}"),
+    });
+    let mut choices: Vec<_> = built_in.collect();
+    let request = ListTournamentsRequest {};
+    let tournaments = session.service.list_tournaments(&session.caller, request).await?.tournaments;
+    let mut bundles = Vec::new();
+    for tournament in tournaments {
+        let Some(package) = package_of(&tournament.settings) else { continue };
+        let Ok(game) = find_game(session, &tournament.game, Some(&package)) else { continue };
+        if bundles.contains(&package.bundle) {
+            continue;
+        }
+        bundles.push(package.bundle);
+        choices.push(GameChoice {
+            title: format!("{} (game package of {})", game.title, tournament.name),
+            address: format!("/new/game?package_of={}", tournament.name),
+        });
+    }
+    Ok(choices)
+}
+
+/// The game package in the settings of a tournament.
+fn package_of(settings: &str) -> Option<GamePackage> {
+    let settings = serde_json::from_str(settings).ok()?;
+    game_package::of_settings(&settings).ok()?
+}
+
+fn find_game(
+    session: &Session,
+    name: &str,
+    package: Option<&GamePackage>,
+) -> Result<Game, WebError> {
+    game_package::find(session.service.games(), name, package)
+        .map_err(|error| WebError::new(StatusCode::BAD_REQUEST, error.to_string()))
+}
+
+/// The form for a game.
+pub(super) async fn form(
+    session: Session,
+    Query(GameQuery { game, package_of: tournament }): Query<GameQuery>,
+) -> Result<Markup, WebError> {
+    session.caller.require(Role::Organiser)?;
+    if tournament.is_empty() {
+        let game = find_game(&session, &game, None)?;
+        return Ok(render(&session, &game, &Draft::new(&game, None), None));
+    }
+    let request = GetTournamentRequest { tournament, edition: None };
+    let details = session.service.get_tournament(&session.caller, request).await?;
+    let package = package_of(&details.settings);
+    let game = find_game(&session, &details.game, package.as_ref())?;
+    Ok(render(&session, &game, &Draft::new(&game, package.as_ref()), None))
+}
+
+/// The form for the game of an uploaded package.
+pub(super) async fn open_package(
+    session: Session,
+    headers: HeaderMap,
+    multipart: Multipart,
+) -> Result<Response, WebError> {
+    let mut upload = Upload::checked(multipart, &session, &headers).await?;
+    session.caller.require(Role::Organiser)?;
+    let pieces = upload.pieces("package").await?;
+    match session.service.inspect_package(&session.caller, pieces).await {
+        Ok((game, package)) => {
+            let draft = Draft::new(&game, Some(&package));
+            Ok(render(&session, &game, &draft, None).into_response())
+        }
+        Err(error) => create_tournament::refuse_package(&session, &error.into()).await,
+    }
+}
+
+/// Creates the tournament, or shows its file.
+pub(super) async fn create(
+    CsrfForm { session, form: draft }: CsrfForm<Draft>,
+) -> Result<Response, WebError> {
+    session.caller.require(Role::Organiser)?;
+    let package = draft.package()?;
+    let game = find_game(&session, &draft.game, package.as_ref())?;
+    let file = draft.file(&game, package);
+    if draft.show.is_some() {
+        return Ok(create_tournament::render(&session, &file, None).await?.into_response());
+    }
+    match create_tournament::create_from(&session, file).await {
+        Ok(created) => Ok(created.into_response()),
+        Err(error) => {
+            let page = render(&session, &game, &draft, Some(error.message()));
+            Ok((error.status(), page).into_response())
+        }
+    }
+}
+
+impl Draft {
+    /// An empty form for a game.
+    fn new(game: &Game, package: Option<&GamePackage>) -> Self {
+        let package = package
+            .map(|package| serde_json::to_string(package).expect("texts can be written as JSON"));
+        Self {
+            game: game.name.to_string(),
+            package: package.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    fn package(&self) -> Result<Option<GamePackage>, WebError> {
+        if self.package.is_empty() {
+            return Ok(None);
+        }
+        let error =
+            |error| WebError::new(StatusCode::BAD_REQUEST, format!("the game package: {error}"));
+        serde_json::from_str(&self.package).map(Some).map_err(error)
+    }
+
+    /// The text in the field of a parameter.
+    fn param(&self, param: &ParamInfo) -> String {
+        let text = self.params.get(&format!("{PARAM}{}", param.key));
+        text.cloned().unwrap_or_else(|| default_text(param))
+    }
+
+    /// The tournament file. Parameters with their defaults are left out.
+    fn file(&self, game: &Game, package: Option<GamePackage>) -> String {
+        let name = TomlValue::from(self.name.trim());
+        let quoted_game = TomlValue::from(&*game.name);
+        // Browsers send CRLF line ends.
+        let more = self.more.replace("\r\n", "\n");
+        let mut file = format!("name = {name}\ngame = {quoted_game}\n{}\n", more.trim());
+        let changed = game.params.iter().filter_map(|param| {
+            let text = self.param(param);
+            let text = text.trim();
+            (!text.is_empty() && text != default_text(param)).then(|| (param, text.to_owned()))
+        });
+        let mut changed = changed.peekable();
+        if changed.peek().is_some() {
+            file.push_str("\n[params]\n");
+        }
+        for (param, text) in changed {
+            let key = TomlValue::from(&*param.key);
+            let value = toml_value(&param.kind, &text);
+            writeln!(file, "{key} = {value}").expect("writing to a string");
+        }
+        let Some(package) = package else { return file };
+        let with_package =
+            TournamentFile::inline_package(&file, |_| Some((game.name.to_string(), package)));
+        // Parsing the file reports what is wrong with it.
+        with_package.unwrap_or(file)
+    }
+}
+
+/// The default of a parameter as text.
+fn default_text(param: &ParamInfo) -> String {
+    param.default.as_ref().map(plain_text).unwrap_or_default()
+}
+
+/// A value as a person writes it in a field.
+fn plain_text(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        Value::List(list) => list.iter().map(plain_text).collect::<Vec<_>>().join(", "),
+        value => value.to_string(),
+    }
+}
+
+/// The value that a text in a field means. A text that cannot be read remains, so that the error
+/// shows it.
+fn toml_value(kind: &ParamKind, text: &str) -> TomlValue {
+    let integer = |text: &str| text.trim().parse::<i64>().ok().map(TomlValue::from);
+    let value = match kind {
+        ParamKind::Integer(_) => integer(text),
+        ParamKind::Number(_) => {
+            integer(text).or_else(|| text.parse::<f64>().ok().map(TomlValue::from))
+        }
+        ParamKind::Boolean => text.parse::<bool>().ok().map(TomlValue::from),
+        ParamKind::PerSeat(_) => integer(text).or_else(|| {
+            let numbers: Option<Vec<_>> = text.split(',').map(integer).collect();
+            numbers.map(TomlValue::Array)
+        }),
+        ParamKind::Text | ParamKind::Choice(_) | ParamKind::Duration => None,
+    };
+    value.unwrap_or_else(|| TomlValue::from(text))
+}
+
+/// Renders the form with what was filled in and the error, if any.
+fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) -> Markup {
+    let title = format!("Create a tournament of {}", game.title);
+    let wrong = |key: &str| error.is_some_and(|error| error.contains(&format!("[params] {key} =")));
+    let body = html! {
+        p { a href="/new" { "Choose another game" } }
+        (layout::error_message(error))
+        form.fields method="post" action="/new/game" {
+            (layout::csrf_field(session))
+            input type="hidden" name="game" value=(draft.game);
+            input type="hidden" name="package" value=(draft.package);
+            p {
+                label for="name" { "Name" }
+                input #name name="name" value=(draft.name) required maxlength="64" autocomplete="off"
+                    aria-describedby="name-help";
+                small #name-help { "It is part of addresses and commands, as in spring-cup." }
+            }
+            @if !game.params.is_empty() { h2 { "Parameters" } }
+            @for param in &game.params {
+                (field(param, &draft.param(param), wrong(&param.key)))
+            }
+            h2 { "More settings" }
+            p {
+                label for="more" { "More lines of the tournament file" }
+                textarea #more name="more" rows="6" spellcheck="false" aria-describedby="more-help" {
+                    // Browsers drop the first line break in a textarea.
+                    "\n" (draft.more)
+                }
+                small #more-help {
+                    "Such as [schedule], [clock], [limits] or [submissions]. Settings that are left "
+                    "out are those of the game's official tournament."
+                }
+            }
+            p {
+                button type="submit" { "Create tournament" } " "
+                button type="submit" name="show" value="yes" formnovalidate { "Show the file" }
+            }
+        }
+    };
+    layout::page(&title, session, &body)
+}
+
+/// The field of a parameter.
+fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
+    let id = format!("{PARAM}{}", param.key);
+    let help = format!("{id}-help");
+    let invalid = is_wrong.then_some("true");
+    let choices: Vec<&str> = match &param.kind {
+        ParamKind::Boolean => vec!["true", "false"],
+        ParamKind::Choice(choices) => choices.iter().map(AsRef::as_ref).collect(),
+        _ => Vec::new(),
+    };
+    html! {
+        p {
+            label for=(id) { (param.key) }
+            @if choices.is_empty() {
+                @let Bounds { least, most, step } = bounds(&param.kind);
+                input id=(id) name=(id) value=(text) type=[step.map(|_| "number")] step=[step]
+                    min=[least] max=[most] autocomplete="off" aria-describedby=(help)
+                    aria-invalid=[invalid];
+            } @else {
+                select id=(id) name=(id) aria-describedby=(help) aria-invalid=[invalid] {
+                    @if !choices.contains(&text) { option value=(text) selected { (text) } }
+                    @for choice in choices {
+                        option value=(choice) selected[choice == text] { (choice) }
+                    }
+                }
+            }
+            small id=(help) { (param.help) }
+        }
+    }
+}
+
+/// The bounds of a number; all are absent for other kinds.
+#[derive(Default)]
+struct Bounds {
+    least: Option<String>,
+    most: Option<String>,
+    step: Option<&'static str>,
+}
+
+fn bounds(kind: &ParamKind) -> Bounds {
+    match kind {
+        ParamKind::Integer(range) => Bounds {
+            least: Some(*range.start()).filter(|least| *least > i64::MIN).map(|n| n.to_string()),
+            most: Some(*range.end()).filter(|most| *most < i64::MAX).map(|n| n.to_string()),
+            step: Some("1"),
+        },
+        ParamKind::Number(range) => Bounds {
+            least: Some(*range.start()).filter(|least| *least > f64::MIN).map(|n| n.to_string()),
+            most: Some(*range.end()).filter(|most| *most < f64::MAX).map(|n| n.to_string()),
+            step: Some("any"),
+        },
+        _ => Bounds::default(),
+    }
+}

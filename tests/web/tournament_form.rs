@@ -1,0 +1,140 @@
+//! The form that creates a tournament: fields with the types of a game's parameters, also of a game
+//! package that is uploaded or stored.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::TestServer;
+use crate::browser::{Browser, Part, csrf, encoded, text};
+use crate::support::succeed;
+
+/// The value of a hidden field or another input, as it is in the page.
+fn field<'a>(page: &'a str, name: &str) -> &'a str {
+    let mark = format!("name=\"{name}\" value=\"");
+    page.split(&mark)
+        .nth(1)
+        .unwrap_or_else(|| panic!("no {name}: {page}"))
+        .split('"')
+        .next()
+        .unwrap()
+}
+
+/// Sends the form of a page with these fields besides the hidden ones.
+fn send(browser: &Browser, page: &str, fields: &str) -> crate::browser::Response {
+    let hidden = ["csrf", "game", "package"]
+        .map(|name| format!("{name}={}", encoded(&text(field(page, name)))));
+    browser.post("/new/game", &format!("{}&{fields}", hidden.join("&")), &[])
+}
+
+#[test]
+fn a_tournament_of_a_built_in_game_is_created_by_its_form() {
+    let server = TestServer::open();
+    let mut browser = server.browser.clone();
+    assert_eq!(browser.get("/new/game?game=tricks").status, 401);
+    browser.log_in(&server.up.token("player --name ada"));
+    assert_eq!(browser.get("/new/game?game=tricks").status, 403);
+    browser.log_in(&server.up.admin());
+    assert!(browser.page("/new").contains("href=\"/new/game?game=tricks\""));
+    assert_eq!(browser.get("/new/game?game=nothing").status, 400);
+    let page = browser.page("/new/game?game=tricks");
+    assert!(
+        page.contains("id=\"param-tables\" name=\"param-tables\" value=\"100\" type=\"number\""),
+        "{page}"
+    );
+    let stranger = page.replace(&csrf(&page), &"0".repeat(64));
+    assert_eq!(send(&browser, &stranger, "name=new").status, 403);
+
+    // Whatever is wrong, the error names the field, and the form keeps what was typed.
+    let more = encoded("[schedule]\r\nlegs = 2\r\n# <b>");
+    for (tables, cause) in [("7", "tables cannot be 7"), ("many", "tables cannot be `many`")] {
+        let fields = format!("name=new&param-tables={tables}&param-move_limit=3s&more={more}");
+        let refused = send(&browser, &page, &fields);
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());
+        assert!(alert.contains("[params] tables =") && alert.contains(cause), "{alert}");
+        assert_eq!(field(&refused.body, "name"), "new");
+        assert_eq!(field(&refused.body, "param-tables"), tables);
+        assert_eq!(field(&refused.body, "param-move_limit"), "3s");
+        assert!(
+            refused
+                .body
+                .replace("\r\n", "\n")
+                .contains("\n[schedule]\nlegs = 2\n# &lt;b&gt;</textarea>"),
+            "{}",
+            refused.body
+        );
+        assert_eq!(refused.body.matches("aria-invalid=\"true\"").count(), 1);
+    }
+    let shown = send(&browser, &page, &format!("name=new&param-tables=4&more={more}&show=yes"));
+    let file = "\nname = \"new\"\ngame = \"tricks\"\n[schedule]\nlegs = 2\n# &lt;b&gt;\n\n[params]\n\"tables\" = 4\n";
+    assert!(shown.body.replace("&quot;", "\"").contains(file), "{}", shown.body);
+    let created = send(&browser, &page, &format!("name=new&param-tables=4&more={more}"));
+    assert_eq!((created.status, &created.headers["location"][..]), (303, "/t/new?done=created"));
+    let settings = server.up.json("tournament show new")[0]["settings"].clone();
+    assert_eq!(settings["params"]["tables"], json!(4));
+    assert_eq!(settings["schedule"]["legs"], json!(2));
+    server.up.close();
+}
+
+#[test]
+fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_stored_one() {
+    let server = TestServer::open();
+    let mut browser = server.browser.clone();
+    browser.log_in(&server.up.admin());
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("games/packages/connect4");
+    let packed = server.up.directory.path().join("packed");
+    succeed(&["game", "pack", package.to_str().unwrap(), "--out", packed.to_str().unwrap()]);
+    let packed = fs::read(packed).unwrap();
+    let hash = csrf(&browser.page("/new"));
+    let upload = |path: &str, bytes: &[u8]| {
+        let file = Part::file("package", "connect4-1.tar.zst", bytes);
+        browser.upload(path, &[Part::text("csrf", &hash), file], &[])
+    };
+    for wrong in [&b""[..], b"no archive", &packed[..packed.len() / 2]] {
+        let refused = upload("/new/package", wrong);
+        assert_eq!(refused.status, 400, "{}", refused.body);
+    }
+    let page = upload("/new/package", &packed);
+    assert_eq!(page.status, 200, "{}", page.body);
+    let page = page.body;
+    let columns =
+        "name=\"param-columns\" value=\"7\" type=\"number\" step=\"1\" min=\"4\" max=\"20\"";
+    assert!(page.contains(columns) && page.contains("columns of the board"), "{page}");
+    assert!(page.contains("<select id=\"param-frames\""), "{page}");
+    let refused = send(&browser, &page, "name=four&param-columns=21");
+    let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());
+    assert!(alert.contains("columns cannot be 21: write a whole number from 4 to 20"), "{alert}");
+    let created = send(&browser, &page, "name=four&param-columns=5&param-frames=false");
+    assert_eq!(created.status, 303, "{}", created.body);
+    let settings = server.up.json("tournament show four")[0]["settings"].clone();
+    assert_eq!(settings["params"]["columns"], json!(5));
+    assert_eq!(settings["params"]["frames"], json!(false));
+    assert_eq!(settings["game"], json!("connect4"));
+
+    assert!(browser.page("/t/four").contains("The game package is missing."));
+    assert_eq!(browser.post("/t/four/start", &format!("csrf={hash}"), &[]).status, 409);
+    assert_eq!(upload("/t/four/package", b"no archive").status, 400);
+    assert_eq!(upload("/t/cup/package", &packed).status, 409, "its game is built in");
+    assert_eq!(upload("/t/four/package", &packed).status, 303);
+    assert!(!browser.page("/t/four").contains("The game package is missing."));
+    let shown = succeed(&["game", "show", package.to_str().unwrap(), "--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(settings["package"]["digest"], shown["digest"]);
+    for bot in ["center", "blocker"] {
+        let path = package.join("bots").join(bot);
+        server.up.succeed(&format!("submit four {} --house", path.display()));
+    }
+    server.up.play("four");
+    let bots = server.up.json("ranking four").into_iter().filter(|line| line["bot"].is_string());
+    assert_eq!(bots.count(), 2);
+
+    // A stored package needs no upload.
+    assert!(browser.page("/new").contains("href=\"/new/game?package_of=four\""));
+    let page = browser.page("/new/game?package_of=four");
+    assert_eq!(send(&browser, &page, "name=again").status, 303);
+    assert!(!browser.page("/t/again").contains("The game package is missing."));
+    assert_eq!(server.browser.download("/t/again/package").bytes, packed);
+    server.up.close();
+}
