@@ -256,7 +256,8 @@ impl Service {
         detail: Option<Value>,
     ) -> Result<()> {
         tracing::info!(token = %principal.id, action, subject, "changed");
-        let (by, detail) = (Some(principal.id), detail.as_ref());
+        let by = Some(principal.id);
+        let detail = detail.as_ref();
         audit_log_rows::write(&mut *transaction, by, action, subject, detail, self.now()).await?;
         Ok(transaction.commit().await?)
     }

@@ -76,9 +76,12 @@ impl Service {
     ) -> Result<ResponseStream<Edition>> {
         let row = self.edition_of_name((tournament, edition), caller).await?;
         let key = (row.1.id, caller.is_organiser());
-        let (service, caller) = (self.clone(), caller.clone());
+        let service = self.clone();
+        let caller = caller.clone();
         let read = move || {
-            let (service, caller, row) = (service.clone(), caller.clone(), row.clone());
+            let service = service.clone();
+            let caller = caller.clone();
+            let row = row.clone();
             async move {
                 service.metrics().edition_reads.inc();
                 let (edition, is_over) = service.edition_state(&row.0, &row.1, &caller).await?;

@@ -57,9 +57,12 @@ impl Service {
         request: GetRankingRequest,
     ) -> Result<ReceiverStream<Result<Arc<PageSnapshot>, ServiceError>>> {
         let key = (request.clone(), caller.is_organiser());
-        let (service, caller) = (self.clone(), caller.clone());
+        let service = self.clone();
+        let caller = caller.clone();
         let read = move || {
-            let (service, caller, request) = (service.clone(), caller.clone(), request.clone());
+            let service = service.clone();
+            let caller = caller.clone();
+            let request = request.clone();
             async move { service.get_ranking(&caller, request).await.map(PageSnapshot::new) }
         };
         self.ranking_watches.subscribe(&self.changes, key, read).await
