@@ -93,6 +93,43 @@ fn certificates_prove_the_balance() {
 }
 
 #[test]
+fn tables_of_any_size_are_listed_and_certified() {
+    let lines = json_lines("--kind tables --seats 5 --bots 12 --legs 4 --certificate --cost");
+    let tables = seats(&lines[..48], 12);
+    for bot in 1..=12 {
+        for seat in 0..5 {
+            let times = tables.iter().filter(|table| table[seat] == bot).count();
+            assert_eq!(times, 4, "bot {bot}, seat {}", seat + 1);
+        }
+    }
+    let cost = json!({"cost": {"matches": 48, "fewest_matches": 20, "most_matches": 20}});
+    assert_eq!(lines[48], cost);
+    let certificate = &lines[49]["certificate"];
+    assert_eq!(certificate["verified"], true);
+    let stated = certificate["meetings"].as_array().unwrap();
+    for row in stated {
+        let pairs = (1..=12).flat_map(|one| (1..one).map(move |other| (one, other)));
+        let times = row["times"].as_u64().unwrap();
+        let pairs = pairs.filter(|(one, other)| meetings(&tables, *one, *other) as u64 == times);
+        assert_eq!(row["pairs"], pairs.count(), "pairs that meet {times} times");
+    }
+    let stdout = succeed(&schedule("--kind tables --seats 3 --bots 7 --certificate"));
+    assert!(stdout.starts_with("7 bots, 70 matches of 3\n"), "{stdout}");
+    assert!(stdout.contains("exactly λ = 10"), "{stdout}");
+}
+
+#[test]
+fn bots_that_play_alone_are_listed_and_certified() {
+    let lines = json_lines("--kind solo --bots 3 --legs 2");
+    assert_eq!(seats(&lines, 3), [[1], [2], [3], [1], [2], [3]]);
+    let stdout = succeed(&schedule("--kind solo --bots 3 --certificate --cost"));
+    let expected = "30 matches, 10 for each bot\n3 bots, 30 matches of 1\n\
+        matches of a bot:   10\ntimes in a seat:    10, of one bot within 0\n\
+        verified: balanced as promised\n";
+    assert_eq!(stdout, expected);
+}
+
+#[test]
 fn costs_are_computed_without_a_plan() {
     let cost = succeed(&schedule("--kind foursomes --bots 65536 --cost"));
     assert_eq!(cost, "357908480 matches, 21845 for each bot\n");
@@ -128,8 +165,8 @@ fn invalid_arguments_are_explained() {
     let dry = |words: &str, says: &[&str]| {
         refuses(&format!("tournament schedule --dry-run {words}"), says);
     };
-    dry("--bots 9", &["--kind", "round_robin or foursomes"]);
-    dry("--kind swiss --bots 9", &["swiss", "round_robin or foursomes"]);
+    dry("--bots 9", &["--kind", "round_robin, foursomes, tables or solo"]);
+    dry("--kind swiss --bots 9", &["swiss", "round_robin, foursomes, tables or solo"]);
     dry("--kind foursomes", &["--bots"]);
     dry("--kind foursomes --bots many", &["many", "--bots"]);
     dry("--kind foursomes --bots 3", &["foursomes: 3", "at least 4"]);
@@ -142,6 +179,12 @@ fn invalid_arguments_are_explained() {
     dry("--kind foursomes --bots 12 --meetings 99999", &["10000"]);
     dry("--kind foursomes --bots 12 --legs 2", &["--legs", "foursomes", "--meetings"]);
     dry("--kind round_robin --bots 12 --games 5", &["--games", "round_robin", "--legs"]);
+    dry("--kind tables --bots 12", &["--seats is missing"]);
+    dry("--kind tables --bots 12 --seats 17", &["--seats", "17 seats are not possible", "2 to 16"]);
+    dry("--kind tables --bots 4 --seats 5", &["one table: 4", "at least 5"]);
+    dry("--kind tables --bots 12 --seats 5 --games 9", &["--games", "tables", "--seats, --legs"]);
+    dry("--kind solo --bots 12 --seats 1", &["--seats", "1 seats are not possible", "solo"]);
+    dry("--kind solo --bots 12 --sides both", &["--sides", "solo", "--legs"]);
     dry("--kind round_robin --bots 12 --legs 0", &["--legs", "0", "1 to 1000"]);
     dry("--kind round_robin --bots 12 --boards -1", &["--boards", "-1", "1 to 1000"]);
     dry("--kind round_robin --bots 12 --sides left", &["left", "both, random or balanced"]);

@@ -188,11 +188,13 @@ impl fmt::Display for Certificate {
         writeln!(f, "{} bots, {} matches of {}", self.bots, self.matches, self.seats)?;
         let meetings =
             self.meetings.iter().map(|(times, pairs)| format!("{times} ({pairs} pairs)"));
-        write!(f, "meetings of a pair: {}", meetings.collect::<Vec<_>>().join(", "))?;
-        match (self.exact_meetings(), self.uneven_pairs()) {
-            (Some(times), _) => writeln!(f, ": exactly λ = {times}")?,
-            (None, 0) => writeln!(f, ": all ⌊x⌋ or ⌈x⌉")?,
-            (None, uneven) => writeln!(f, ": {uneven} pairs are not ⌊x⌋ or ⌈x⌉")?,
+        if self.seats > 1 {
+            write!(f, "meetings of a pair: {}", meetings.collect::<Vec<_>>().join(", "))?;
+            match (self.exact_meetings(), self.uneven_pairs()) {
+                (Some(times), _) => writeln!(f, ": exactly λ = {times}")?,
+                (None, 0) => writeln!(f, ": all ⌊x⌋ or ⌈x⌉")?,
+                (None, uneven) => writeln!(f, ": {uneven} pairs are not ⌊x⌋ or ⌈x⌉")?,
+            }
         }
         if let Some(SameOwnerPairs { pairs, meetings }) = self.same_owner {
             writeln!(f, "pairs of one owner: {pairs}, which meet {meetings} times in all")?;
@@ -314,9 +316,13 @@ impl CertificateBuilder {
 }
 
 /// The number of counters for meetings: one for each pair, or one for each pair and side in matches
-/// of two.
+/// of two. Bots that play alone never meet.
 fn counters(bots: usize, seats: usize) -> usize {
-    if seats == 2 { bots * bots } else { bots * bots.saturating_sub(1) / 2 }
+    match seats {
+        1 => 0,
+        2 => bots * bots,
+        _ => bots * bots.saturating_sub(1) / 2,
+    }
 }
 
 /// The minimum and maximum of the numbers.

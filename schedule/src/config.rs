@@ -1,11 +1,14 @@
 //! The `[schedule]` of a tournament file.
 
+use std::sync::Arc;
+
 use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
 
+use super::participants::HistoryPlan;
 use super::{
     Bot, Episodes, FoursomesConfig, Matches, Member, Participants, Plan, RosterHistory, RoundRobin,
-    ScheduleError,
+    ScheduleError, Solo, Tables,
 };
 
 /// The `[schedule]` of a tournament: the pairings and the number of matches.
@@ -16,6 +19,10 @@ pub enum Schedule {
     RoundRobin(RoundRobin),
     /// Tables of four.
     Foursomes(FoursomesConfig),
+    /// Tables of any number of seats.
+    Tables(Tables),
+    /// Every bot plays alone.
+    Solo(Solo),
     /// Episodes. Each round depends on the results of the previous round.
     Episodes(Episodes),
 }
@@ -34,25 +41,34 @@ impl Schedule {
             Self::Foursomes(config) => {
                 Plan::Matches(Matches::Foursomes(Box::new(config.plan(bots, seed)?)))
             }
+            Self::Tables(tables) => {
+                Plan::Matches(Matches::Tables(Arc::new(tables.plan(bots, seed)?).stream()))
+            }
+            Self::Solo(solo) => Plan::Matches(Matches::Solo(solo.plan(bots)?)),
             Self::Episodes(episodes) => Plan::Episodes(episodes.plan(bots)?),
         })
     }
 
     /// The plan for participants; `seed` must be the seed that created the participants.
     pub fn plan_for(self, participants: &Participants, seed: Seed) -> Result<Plan, ScheduleError> {
-        match participants.tables() {
-            Some(tables) => Ok(Plan::Matches(Matches::Incremental(Box::new(tables)))),
-            None => self.plan(participants.bots(), seed),
-        }
+        Ok(Plan::Matches(match participants.plan() {
+            Some(HistoryPlan::Foursomes(plan)) => Matches::Incremental(Box::new(plan.tables())),
+            Some(HistoryPlan::Tables(plan)) => Matches::Tables(plan.stream()),
+            None => return self.plan(participants.bots(), seed),
+        }))
     }
 
-    /// The participants after a history of changes, with a member for each place. Only plans of
-    /// foursomes are incremental. In other schedules a new bot changes no match of the other bots,
-    /// so the list of bots is enough.
+    /// Whether a plan depends on the history of its bots. In other schedules a new bot changes no
+    /// match of the other bots, so the list of bots is enough.
+    pub fn has_history(self) -> bool {
+        matches!(self, Self::Foursomes(_) | Self::Tables(_))
+    }
+
+    /// The participants after a history of changes, with a member for each place.
     ///
     /// # Errors
     /// If there are too few bots, or too many for a counter for each pair, or if no such plan
-    /// exists for the bots of the base.
+    /// exists for the bots of the base, or it has no room for a change.
     pub fn participants(
         self,
         history: &RosterHistory,
@@ -67,6 +83,9 @@ impl Schedule {
                 if !is_unchanged || members.iter().any(|member| member.owner.is_some()) =>
             {
                 Ok(config.incremental_plan(history, members, Self::schedule_seed(seed))?.into())
+            }
+            Self::Tables(tables) => {
+                Ok(tables.plan_after(history, members, Self::schedule_seed(seed))?.into())
             }
             _ => Ok(members.iter().filter(|member| member.bot.is_some()).count().into()),
         }

@@ -41,6 +41,12 @@ pub enum ScheduleError {
         /// The number of bots, including those that left.
         bots: usize,
     },
+    /// No table allows an exchange of bots.
+    #[error("the tables of {bots} bots leave no room for a change; make a new plan")]
+    NoRoom {
+        /// The number of bots.
+        bots: usize,
+    },
     /// Not all pairs can meet exactly this often.
     #[error(
         "meetings = {meetings}: of {bots} bots every pair can meet {least}, {}, {}, … times; \

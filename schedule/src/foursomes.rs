@@ -34,6 +34,7 @@ pub use self::config::{FoursomesConfig, FoursomesConfigError};
 use self::design::{Design, Seating};
 pub(crate) use self::incremental_plan::IncrementalPlan;
 pub use self::incremental_plan::IncrementalTables;
+pub(crate) use self::meeting_counts::MeetingCounts;
 use self::remainder::Remainder;
 pub use super::bot::MAX_COUNTED_BOTS;
 use super::error::check_bots;

@@ -17,6 +17,8 @@ mod repetitions;
 mod roster_history;
 mod round_robin;
 mod seeded_mix;
+mod solo;
+mod tables;
 
 pub use bot::{Bot, MAX_BOTS, Member, Owner};
 pub use certificate::{Certificate, CertificateBuilder, CertificateError, Claim, SameOwnerPairs};
@@ -30,3 +32,5 @@ pub use repetitions::{Repetitions, RepetitionsError};
 pub use roster_history::{RosterChange, RosterHistory};
 pub use round_robin::{Pairing, Pairings, RoundRobin, Sides, UnknownSides};
 pub use seeded_mix::{NameKey, mix};
+pub use solo::{Solo, SoloMatches};
+pub use tables::{TablePlan, TableSeats, TableSeatsError, TableStream, Tables};

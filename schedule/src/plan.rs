@@ -1,8 +1,10 @@
 //! A plan of any kind as a stream of matches.
 
 use super::foursomes::{self, Foursomes, IncrementalTables};
+use super::tables::{SeatedBots, TableStream};
 use super::{
     Bot, CertificateBuilder, CertificateError, Claim, EpisodePlan, Pairing, Pairings, Participants,
+    SoloMatches,
 };
 
 /// The maximum memory for a proof, in bytes: enough for 10 000 bots in matches of two, or 14 000 at
@@ -27,6 +29,10 @@ pub enum Matches {
     Foursomes(Box<Foursomes>),
     /// Tables of four after bots joined or left, or with owners kept apart.
     Incremental(Box<IncrementalTables>),
+    /// Tables of any number of seats.
+    Tables(TableStream),
+    /// Matches of one.
+    Solo(SoloMatches),
 }
 
 /// A planned match.
@@ -34,9 +40,10 @@ pub enum Matches {
 pub struct PlannedMatch {
     /// The index of the board, from 0.
     pub board: u16,
-    /// The number of earlier matches of the pair on this board, on both sides; 0 at tables of four.
+    /// The number of earlier matches of the pair on this board, on both sides, or of a bot alone; 0
+    /// at tables.
     pub leg: u32,
-    bots: [Bot; foursomes::SEATS],
+    bots: SeatedBots,
     seats: usize,
 }
 
@@ -46,8 +53,14 @@ impl PlannedMatch {
         &self.bots[..self.seats]
     }
 
+    fn new<const SEATS: usize>(board: u16, leg: u32, bots: [Bot; SEATS]) -> Self {
+        let mut seated = SeatedBots::default();
+        seated[..SEATS].copy_from_slice(&bots);
+        Self { board, leg, bots: seated, seats: SEATS }
+    }
+
     fn table(bots: foursomes::Table) -> Self {
-        Self { board: 0, leg: 0, bots, seats: foursomes::SEATS }
+        Self::new(0, 0, bots)
     }
 }
 
@@ -64,6 +77,8 @@ impl Matches {
             Self::Pairings(pairings) => pairings.matches(),
             Self::Foursomes(foursomes) => foursomes.matches(),
             Self::Incremental(tables) => tables.matches(),
+            Self::Tables(tables) => tables.matches(),
+            Self::Solo(solo) => solo.matches(),
         }
     }
 
@@ -72,6 +87,8 @@ impl Matches {
         match self {
             Self::Pairings(_) => 2,
             Self::Foursomes(_) | Self::Incremental(_) => foursomes::SEATS,
+            Self::Tables(tables) => tables.seats(),
+            Self::Solo(_) => 1,
         }
     }
 
@@ -81,6 +98,8 @@ impl Matches {
             Self::Pairings(pairings) => pairings.claim(),
             Self::Foursomes(foursomes) => foursomes.claim(),
             Self::Incremental(tables) => tables.claim(),
+            Self::Tables(tables) => tables.claim(),
+            Self::Solo(solo) => solo.claim(),
         }
     }
 
@@ -122,12 +141,16 @@ impl Iterator for Matches {
         match self {
             Self::Pairings(pairings) => {
                 let pairing = pairings.next()?;
-                let [first, second] = pairing.seats;
-                let Pairing { board, leg, .. } = pairing;
-                Some(PlannedMatch { board, leg, bots: [first, second, 0, 0], seats: 2 })
+                let Pairing { board, leg, seats } = pairing;
+                Some(PlannedMatch::new(board, leg, seats))
             }
             Self::Foursomes(foursomes) => foursomes.next().map(PlannedMatch::table),
             Self::Incremental(tables) => tables.next().map(PlannedMatch::table),
+            Self::Tables(tables) => {
+                let bots = tables.next()?;
+                Some(PlannedMatch { board: 0, leg: 0, bots, seats: tables.seats() })
+            }
+            Self::Solo(solo) => solo.next().map(|(leg, bot)| PlannedMatch::new(0, leg, [bot])),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The history of a plan's bots: the initial number, and the bots that joined and left later.
 //!
-//! A plan of foursomes depends only on the seed and on this history. Each bot that ever took part
+//! A plan of tables depends only on the seed and on this history. Each bot that ever took part
 //! has a *place*: a number from 0, in the order of joining. Places are never reused, so they have
 //! the same meaning in all later plans.
 

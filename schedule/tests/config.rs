@@ -1,7 +1,9 @@
 //! The `[schedule]` of a tournament file.
 
 use arbiter_games::Seed;
-use arbiter_schedule::{Episodes, FoursomesConfig, Plan, RoundRobin, Schedule, Sides};
+use arbiter_schedule::{
+    Episodes, FoursomesConfig, Plan, RoundRobin, Schedule, Sides, Solo, TableSeats, Tables,
+};
 
 fn read(text: &str) -> Result<Schedule, String> {
     toml::from_str(text).map_err(|error| error.to_string())
@@ -14,6 +16,8 @@ fn every_kind_round_trips() {
         "kind = \"foursomes\"\n",
         "kind = \"foursomes\"\nmeetings = 6\n",
         "kind = \"foursomes\"\ngames = 1000\n",
+        "kind = \"tables\"\nseats = 5\nlegs = 3\n",
+        "kind = \"solo\"\nlegs = 3\n",
         "kind = \"episodes\"\nepisodes = 25\n",
     ];
     for text in texts {
@@ -21,6 +25,9 @@ fn every_kind_round_trips() {
         assert_eq!(toml::to_string(&schedule).unwrap(), text);
     }
     assert_eq!(read("kind = \"foursomes\""), Ok(Schedule::Foursomes(FoursomesConfig::Least)));
+    let tables = Tables::of(TableSeats::try_from(5).unwrap());
+    assert_eq!(read("kind = \"tables\"\nseats = 5"), Ok(Schedule::Tables(tables)));
+    assert_eq!(read("kind = \"solo\""), Ok(Schedule::Solo(Solo::default())));
     assert_eq!(read("kind = \"episodes\""), Ok(Schedule::Episodes(Episodes::default())));
     let rules = RoundRobin { sides: Sides::Balanced, ..RoundRobin::default() };
     assert_eq!(read("kind = \"round_robin\""), Ok(Schedule::RoundRobin(rules)));
@@ -43,6 +50,10 @@ fn invalid_options_are_errors() {
     check("kind = \"foursomes\"\ngames = -5", &["games = -5", "1 or more"]);
     let both = "kind = \"foursomes\"\nmeetings = 3\ngames = 100";
     check(both, &["meetings = 3", "games = 100", "one of them"]);
+    check("kind = \"tables\"", &["seats"]);
+    check("kind = \"tables\"\nseats = 17", &["17 seats are not possible", "2 to 16"]);
+    check("kind = \"tables\"\nseats = 5\nlegs = 0", &["0 is not possible", "1 to 1000"]);
+    check("kind = \"solo\"\nseats = 1", &["seats", "legs"]);
     check("kind = \"episodes\"\nepisodes = 0", &["0 is not possible"]);
 }
 

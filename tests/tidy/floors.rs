@@ -76,7 +76,8 @@ const FLOORS: [(&str, &[&str]); 9] = [
         &[
             "bot repetitions seeded_mix",
             "certificate error roster_history",
-            "episodes foursomes round_robin",
+            "episodes foursomes round_robin solo",
+            "tables",
             "participants",
             "plan",
             "config",

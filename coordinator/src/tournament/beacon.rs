@@ -209,7 +209,7 @@ fn is_new_value(
     }
 }
 
-/// Opens the first edition with the new seed. It reuses no results, so foursomes get a new plan.
+/// Opens the first edition with the new seed. It reuses no results, so tables get a new plan.
 async fn open_keyed_edition(
     db: &mut PgConnection,
     games: &Games,

@@ -114,7 +114,7 @@ impl NextEdition {
         &self.entry.field
     }
 
-    /// A summary of the plan's history, for foursomes.
+    /// A summary of the plan's history, at tables.
     pub fn summary(&self) -> Option<String> {
         self.entry.history.as_ref().map(plan_history::PlanHistory::summary)
     }
@@ -226,7 +226,7 @@ pub struct PlanGuarantees {
     pub claim: Option<Claim>,
     /// The number of seats of a match. 0 for episodes.
     pub seats: usize,
-    /// A summary of the plan's history, for foursomes.
+    /// A summary of the plan's history, at tables.
     pub plan: Option<String>,
 }
 

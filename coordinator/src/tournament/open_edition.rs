@@ -87,7 +87,7 @@ pub struct OpenRequest {
     pub tournament: TournamentId,
     /// What happens if an edition runs.
     pub if_running: IfRunning,
-    /// Whether a plan of foursomes extends the plan before.
+    /// Whether a plan of tables extends the plan before.
     pub mode: PlanMode,
     /// The token of the request, for the audit log.
     pub token: Option<TokenId>,

@@ -1,8 +1,8 @@
 //! Derives the matches of an edition from published data. The coordinator checks its stored plan
 //! this way. Every user can do the same with an export.
 //!
-//! A plan is a function of the tournament file, the edition's seed and its ordered bots. For
-//! foursomes it also depends on the plan's history, and for later rounds of episodes on results.
+//! A plan is a function of the tournament file, the edition's seed and its ordered bots. At
+//! tables it also depends on the plan's history, and for later rounds of episodes on results.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -38,7 +38,7 @@ pub struct EditionSource {
     pub entrants: usize,
     /// Its bots in the order of their numbers, then the bots that left the plan.
     pub bots: Vec<SourceBot>,
-    /// The history of a plan of foursomes, with bots as indices of `bots`.
+    /// The history of a plan of tables, with bots as indices of `bots`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Value>,
 }

@@ -1,5 +1,5 @@
-//! The participants of an edition and, for foursomes, the history of its plan. Bots that stay in
-//! the tournament keep the tables of earlier plans.
+//! The participants of an edition and, at tables, the history of its plan. Bots that stay in the
+//! tournament keep the tables of earlier plans.
 //!
 //! The history of an edition depends on the history of the edition before and on the entered bots.
 //! If an earlier step had the same bots, its plan is used again. Otherwise the plan is extended by
@@ -14,8 +14,7 @@ use arbiter_games::Seed;
 use arbiter_proto::ids::{BotId, EditionId, TournamentId};
 use arbiter_schedule::foursomes::MAX_COUNTED_BOTS;
 use arbiter_schedule::{
-    Bot, FoursomesConfig, Member, Owner, Participants, Plan, RosterChange, RosterHistory, Schedule,
-    ScheduleError,
+    Bot, Member, Owner, Participants, Plan, RosterChange, RosterHistory, Schedule, ScheduleError,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{Error, PgConnection};
@@ -25,7 +24,7 @@ use super::{OpenError, TournamentFile};
 use crate::db::tournaments::Tournament;
 use crate::db::{bots, editions};
 
-/// The history of a plan of foursomes, stored with an edition.
+/// The history of a plan of tables, stored with an edition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanHistory {
     /// The bot of each place.
@@ -60,7 +59,7 @@ impl FreshReason {
         match self {
             Self::First => "the first plan",
             Self::Asked => "an organiser requested it",
-            Self::Few => "the earlier plan had too few bots to add one",
+            Self::Few => "the earlier plan had too few bots to change it",
             Self::Cheaper => "an extended plan would have needed more matches",
             Self::Many => "there are too many bots to extend a plan",
         }
@@ -81,7 +80,7 @@ pub enum PlanMode {
 #[derive(Clone, Debug)]
 pub(super) struct PlannedField {
     pub(super) field: Participants,
-    /// The history of the plan, for foursomes.
+    /// The history of the plan, at tables.
     pub(super) history: Option<PlanHistory>,
 }
 
@@ -93,16 +92,17 @@ pub(super) async fn next(
     entered: &[BotId],
     mode: PlanMode,
 ) -> Result<PlannedField, OpenError> {
-    let Schedule::Foursomes(extent) = file.schedule else {
+    if !file.schedule.has_history() {
         return Ok(PlannedField { field: entered.len().into(), history: None });
-    };
+    }
     let previous = match mode {
         PlanMode::Fresh => None,
         PlanMode::Incremental => editions::newest_plan_history(&mut *db, tournament.id).await?,
     };
     let previous = previous.and_then(|stored| serde_json::from_value(stored).ok());
     let owners = owners(db, tournament.id, file).await?;
-    let planner = HistoryPlanner { extent, seed: tournament.next_seed(), owners, entered };
+    let seed = tournament.next_seed();
+    let planner = HistoryPlanner { schedule: file.schedule, seed, owners, entered };
     planner.next(previous, mode).map_err(|cause| OpenError::schedule(tournament, cause))
 }
 
@@ -116,13 +116,13 @@ pub(super) async fn of_edition(
     let entrants = editions::entrants(&mut *db, edition).await?;
     let entered: Vec<_> = entrants.into_iter().map(|entrant| entrant.bot).collect();
     let stored = editions::plan_history_of(&mut *db, edition).await?;
-    let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, stored) else {
+    let Some(stored) = stored.filter(|_| file.schedule.has_history()) else {
         return Ok(PlannedField { field: entered.len().into(), history: None });
     };
     let history: PlanHistory =
         serde_json::from_value(stored).map_err(|error| Error::Decode(Box::new(error)))?;
     let owners = owners(db, tournament.id, file).await?;
-    let planner = HistoryPlanner { extent, seed, owners, entered: &entered };
+    let planner = HistoryPlanner { schedule: file.schedule, seed, owners, entered: &entered };
     let field = planner.field(&history).map_err(|cause| OpenError::schedule(tournament, cause))?;
     Ok(PlannedField { field, history: Some(history) })
 }
@@ -132,7 +132,7 @@ pub(super) fn field_of(
     source: &EditionSource,
     file: &TournamentFile,
 ) -> Result<Participants, String> {
-    let (Schedule::Foursomes(extent), Some(stored)) = (file.schedule, &source.lineage) else {
+    let Some(stored) = source.lineage.as_ref().filter(|_| file.schedule.has_history()) else {
         return Ok(source.entrants.into());
     };
     let history = PlanHistory::deserialize(stored)
@@ -141,7 +141,8 @@ pub(super) fn field_of(
         return Err("the lineage does not have one bot for each place".to_owned());
     }
     let (entered, owners) = source.field();
-    let planner = HistoryPlanner { extent, seed: source.seed, owners, entered: &entered };
+    let planner =
+        HistoryPlanner { schedule: file.schedule, seed: source.seed, owners, entered: &entered };
     planner.field(&history).map_err(|error| error.to_string())
 }
 
@@ -160,7 +161,7 @@ async fn owners(
 
 /// Continues the history of a plan.
 struct HistoryPlanner<'a> {
-    extent: FoursomesConfig,
+    schedule: Schedule,
     seed: Seed,
     /// The owners of bots; empty if the tournament does not keep them apart.
     owners: HashMap<BotId, Owner>,
@@ -222,9 +223,11 @@ impl HistoryPlanner<'_> {
     }
 
     /// Whether a new bot can meet the `others` as often as the first bots met, so that each pair of
-    /// others meets at most once more. `base_bots` is the number of bots of the first plan.
+    /// others meets at most once more. `base_bots` is the number of bots of the first plan. Only
+    /// foursomes need this: at other tables a bot takes places of others.
     fn has_room(&self, base_bots: usize, others: usize) -> bool {
-        let Ok(base) = self.extent.plan(base_bots, self.seed) else { return false };
+        let Schedule::Foursomes(extent) = self.schedule else { return true };
+        let Ok(base) = extent.plan(base_bots, self.seed) else { return false };
         let meetings = (6 * base.matches()).div_ceil((base_bots * (base_bots - 1) / 2) as u64);
         others > 4 && 2 * meetings < others as u64
     }
@@ -232,14 +235,15 @@ impl HistoryPlanner<'_> {
     /// Whether a new plan has no more new matches than the extended plan, or less than half as many
     /// matches in all.
     fn is_new_plan_cheaper(&self, extended: &Participants) -> bool {
-        let plan = Schedule::Foursomes(self.extent).plan_for(extended, self.seed);
-        let (Ok(new_plan), Ok(Plan::Matches(matches))) =
-            (self.extent.plan(self.entered.len(), self.seed), plan)
-        else {
+        let total =
+            |participants: &Participants| match self.schedule.plan_for(participants, self.seed) {
+                Ok(Plan::Matches(matches)) => Some(matches.total()),
+                _ => None,
+            };
+        let (Some(new), Some(all)) = (total(&self.entered.len().into()), total(extended)) else {
             return false;
         };
-        extended.new_tables().is_some_and(|tables| tables >= new_plan.matches())
-            || matches.total() > 2 * new_plan.matches()
+        extended.new_tables().is_some_and(|tables| tables >= new) || all > 2 * new
     }
 
     /// The participants with this history.
@@ -254,7 +258,7 @@ impl HistoryPlanner<'_> {
         if members.iter().filter(|member| member.bot.is_some()).count() < bots {
             return Err(ScheduleError::TooMany { bots });
         }
-        Schedule::Foursomes(self.extent).participants(&history.lineage, &members, self.seed)
+        self.schedule.participants(&history.lineage, &members, self.seed)
     }
 
     /// A member with the owner of this bot, not yet present in the edition.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use arbiter_games::Seed;
+use arbiter_games::{MAX_SEATS, Seed};
 use arbiter_proto::ids::MatchNumber;
 use arbiter_ranking::Entrant;
 use arbiter_schedule::{
@@ -125,8 +125,14 @@ impl<'a> Planner<'a> {
         let plays_both_sides =
             matches!(self.file.schedule, Schedule::RoundRobin(rules) if rules.sides == Sides::Both);
         let shared = plays_both_sides && self.file.game().official.shared_deals;
-        let mut seed_keys = SeedKeys { names: self.names, shared, repeats: HashMap::new() };
-        if matches!(self.file.schedule, Schedule::Foursomes(_)) {
+        let bots = match self.file.schedule {
+            Schedule::Foursomes(_) | Schedule::Tables(_) => KeyBots::Sorted,
+            Schedule::Solo(_) => KeyBots::None,
+            _ if shared => KeyBots::Sorted,
+            _ => KeyBots::BySeat,
+        };
+        let mut seed_keys = SeedKeys { names: self.names, bots, repeats: HashMap::new() };
+        if matches!(self.file.schedule, Schedule::Foursomes(_) | Schedule::Tables(_)) {
             seed_keys.repeats = seed_keys.repeated(planned);
         }
         seed_keys
@@ -138,34 +144,46 @@ impl<'a> Planner<'a> {
 /// A key depends on the bots, the board and the number of their meeting, so that a match has the
 /// same seed as in the edition before. The two matches of a pair with exchanged seats have
 /// different keys. In games with shared deals they have the same key, so that each bot gets both
-/// hands once.
+/// hands once. All solo matches of a leg have the same key, so that all bots get the same deals.
 struct SeedKeys<'a> {
     names: &'a [NameKey],
-    /// Whether the two matches of a pair with exchanged seats have the same key.
-    shared: bool,
+    bots: KeyBots,
     /// Tables at which the same bots meet more than once, with the meetings so far.
     repeats: HashMap<u64, u64>,
 }
 
+/// The bots on which a seed key depends.
+#[derive(Clone, Copy)]
+enum KeyBots {
+    /// Those of the match, in the order of their seats.
+    BySeat,
+    /// Those of the match in ascending order, so that seats make no difference.
+    Sorted,
+    /// None.
+    None,
+}
+
 impl SeedKeys<'_> {
-    /// The tables of four that occur more than once.
+    /// The tables that occur more than once.
     fn repeated(&self, tables: impl Iterator<Item = PlannedMatch>) -> HashMap<u64, u64> {
-        let mut tables: Vec<_> = tables.map(|table| self.table(&table, true)).collect();
+        let mut tables: Vec<_> = tables.map(|table| self.table(&table)).collect();
         tables.sort_unstable();
         let repeated = tables.windows(2).filter(|pair| pair[0] == pair[1]);
         repeated.map(|pair| (pair[0], 0)).collect()
     }
 
-    /// A hash of the bots, board and meeting number of a table. The bots are in the order of their
-    /// seats, or `sorted`.
-    fn table(&self, planned: &PlannedMatch, sorted: bool) -> u64 {
-        let mut names = [0; 4];
-        let seats = planned.seats();
+    /// A hash of the bots, board and meeting number of a table.
+    fn table(&self, planned: &PlannedMatch) -> u64 {
+        let mut names = [0; MAX_SEATS as usize];
+        let seats = match self.bots {
+            KeyBots::None => &[],
+            KeyBots::BySeat | KeyBots::Sorted => planned.seats(),
+        };
         for (name, bot) in names.iter_mut().zip(seats) {
             *name = self.names[usize::from(*bot)].0;
         }
         let names = &mut names[..seats.len()];
-        if sorted {
+        if matches!(self.bots, KeyBots::Sorted) {
             names.sort_unstable();
         }
         let prefix = [SEED_KEY, planned.board.into(), planned.leg.into()];
@@ -174,9 +192,8 @@ impl SeedKeys<'_> {
 
     /// The seed key of the next match.
     fn of(&mut self, planned: &PlannedMatch) -> i64 {
-        let is_foursome = planned.seats().len() > 2;
-        let mut seed_key = self.table(planned, is_foursome || self.shared);
-        if is_foursome && let Some(times) = self.repeats.get_mut(&seed_key) {
+        let mut seed_key = self.table(planned);
+        if let Some(times) = self.repeats.get_mut(&seed_key) {
             if *times > 0 {
                 seed_key = mix([seed_key, *times]);
             }

@@ -28,14 +28,13 @@ impl StateDependencies {
     /// files.
     pub(super) fn new(state: StateScope, schedule: Schedule, bots: usize) -> Option<Self> {
         match (state, schedule) {
-            (StateScope::Tournament, Schedule::RoundRobin(_) | Schedule::Foursomes(_)) => {
-                Some(Self::Bots(vec![None; bots]))
-            }
+            (StateScope::None, _) | (_, Schedule::Episodes(_)) => None,
+            (StateScope::Tournament, _) => Some(Self::Bots(vec![None; bots])),
             (StateScope::Pairing, Schedule::RoundRobin(rules)) => {
                 Some(Self::Pairs { meetings: rules.meetings(), open: HashMap::new() })
             }
             // Tournament files do not allow the other combinations.
-            (StateScope::None | StateScope::Pairing, _) | (_, Schedule::Episodes(_)) => None,
+            (StateScope::Pairing, _) => None,
         }
     }
 

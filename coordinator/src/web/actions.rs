@@ -97,7 +97,7 @@ pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
                         @if plans_incrementally(tournament) {
                             label {
                                 input type="checkbox" name="fresh" value="yes";
-                                " Plan the tables of four from scratch, ignoring earlier editions."
+                                " Plan the tables from scratch, ignoring earlier editions."
                             } " "
                         }
                         button type="submit" { "Start edition" }
@@ -140,7 +140,7 @@ pub(super) fn package_form(session: &Session, tournament: &str, is_missing: bool
 /// Whether a new edition extends the plan of the one before it.
 fn plans_incrementally(tournament: &Tournament) -> bool {
     let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
-    settings["schedule"]["kind"] == "foursomes"
+    ["foursomes", "tables"].contains(&settings["schedule"]["kind"].as_str().unwrap_or_default())
 }
 
 /// Starts an edition.

@@ -36,9 +36,9 @@ use crate::support::test_clock::AtTime as _;
 mod checks;
 
 /// The number of histories if the environment does not set it.
-const HISTORIES: usize = 20;
+const HISTORIES: usize = 24;
 /// The number of tests that share them.
-const FAMILIES: usize = 5;
+const FAMILIES: usize = 6;
 /// The number of steps of a history.
 const STEPS: u32 = 45;
 
@@ -70,7 +70,7 @@ struct FieldSize {
 }
 
 const FEW: FieldSize = FieldSize { least: 4, first: 6, most: 9 };
-/// Foursomes of fewer bots are planned anew when a bot joins.
+/// Tables of fewer bots are planned anew when a bot joins.
 const MANY: FieldSize = FieldSize { least: 8, first: 13, most: 17 };
 
 impl Case {
@@ -491,6 +491,21 @@ async fn foursomes_have_the_same_leaderboards() {
         Case { leaves: Leaves::Notes, ..case("state = \"tournament\"") },
     ];
     check("foursomes-", &cases).await;
+}
+
+#[tokio::test]
+async fn tables_of_other_sizes_have_the_same_leaderboards() {
+    let case = |lines| Case { field: MANY, ..Case::new(wojna::game().clone(), lines) };
+    let cases = [
+        case("params.seats = 3\n[schedule]\nkind = \"tables\"\nlegs = 2"),
+        Case::new(wojna::game().clone(), "[schedule]\nkind = \"tables\"\nlegs = 3"),
+        case("params.seats = 2\n[schedule]\nkind = \"tables\"\nlegs = 3"),
+        Case {
+            leaves: Leaves::Notes,
+            ..case("state = \"tournament\"\nparams.seats = 3\nschedule.kind = \"tables\"")
+        },
+    ];
+    check("tables-", &cases).await;
 }
 
 #[tokio::test]

@@ -35,6 +35,25 @@ async fn a_round_robin_plays_only_new_matches() {
     }
 }
 
+/// At tables of three a bot that joins takes three seats in each leg, and the bots that it replaces
+/// get a new table.
+#[tokio::test]
+async fn tables_play_only_exchanged_tables() {
+    let lines = "params.seats = 3\n[schedule]\nkind = \"tables\"\nlegs = 2";
+    let cup = tournament_file(wojna::game(), lines);
+    let mut fixture = Fixture::new(&cup, BOTS, Leaves::Nothing).await;
+    let first = fixture.start().await;
+    fixture.finish(&first).await;
+    assert_eq!(fixture.played(&first).len(), 2 * usize::from(BOTS));
+    for (change, new) in [(Submit(BOTS, 1), 8), (Withdraw(3), 6), (Submit(7, 2), 6)] {
+        let edition = fixture.reopen(&[change]).await;
+        fixture.finish(&edition).await;
+        let played = fixture.played(&edition).len();
+        // A table that changes twice needs one match less.
+        assert!((new - 1..=new).contains(&played), "{change:?}: {played}");
+    }
+}
+
 /// With balanced sides in an odd number of legs, a new bot swaps the sides of a few other pairs.
 #[tokio::test]
 async fn a_new_bot_changes_the_sides_of_a_few_pairs_only() {

@@ -120,7 +120,7 @@ async fn a_plan_that_cannot_be_extended_is_planned_again() {
     let (cup, _) = start_tournament(&database, &tournament_file(wojna::game(), ""), 5).await;
     enter(&database, &cup, None, "new").await;
     let new_plan = next_edition(&database, &cup, PlanMode::Incremental).await;
-    let reason = "new plan: the earlier plan had too few bots to add one";
+    let reason = "new plan: the earlier plan had too few bots to change it";
     assert_eq!(history_summary(&database, &new_plan).await, reason);
     // No plan lets all pairs of 14 bots meet exactly once, but a plan for 13 bots can be extended.
     let mut exact = tournament_file(wojna::game(), "[schedule]\nmeetings = 1");

@@ -60,7 +60,7 @@ pub(super) fn fill_tables(
             for _ in 0..SEATS {
                 let bot = next_bot(&seated, quotas, count - table, meetings, dice);
                 quotas[usize::from(bot)] -= 1;
-                meetings.add_bot(bot, &seated);
+                meetings.add_bot(bot, seated.iter().copied());
                 seated.push(bot);
             }
             seated.try_into().expect("a table has four bots")
@@ -150,7 +150,7 @@ fn swap(
     let removed_cost =
         meetings.remove_bot(bot, companions) + meetings.remove_bot(other_bot, other_companions);
     let added_cost =
-        meetings.add_bot(other_bot, &companions) + meetings.add_bot(bot, &other_companions);
+        meetings.add_bot(other_bot, companions) + meetings.add_bot(bot, other_companions);
     tables[table][seat] = other_bot;
     tables[other_table][other_seat] = bot;
     Some(added_cost + removed_cost)

@@ -369,7 +369,7 @@ impl IncrementalPlanner {
                     missing[usize::from(next)] -= is_needed;
                     missing[usize::from(*other)] -= is_needed;
                 }
-                self.meetings.add_bot(next, &seated);
+                self.meetings.add_bot(next, seated.iter().copied());
                 seated.push(next);
             }
             for bot in &seated {

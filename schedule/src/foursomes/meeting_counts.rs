@@ -4,7 +4,7 @@
 //! cheapest. If limits are set, there are penalties: a high one for a pair below the minimum, a
 //! higher one for a pair above the maximum, and the highest for a meeting of two bots of one owner.
 
-use super::{SEATS, Table, same_owner};
+use super::{Table, same_owner};
 use crate::{Bot, Owner};
 
 /// The penalty for one meeting below the minimum. It is larger than all squares.
@@ -18,7 +18,7 @@ const SAME_OWNER: i64 = 1 << 36;
 
 /// The number of meetings of each pair: O(n²) counters.
 #[derive(Debug)]
-pub(super) struct MeetingCounts {
+pub(crate) struct MeetingCounts {
     counts: Vec<u16>,
     /// The minimum number of meetings of a pair.
     min: u16,
@@ -35,7 +35,7 @@ pub(super) const PAIRS: [(usize, usize); 6] = [(0, 1), (0, 2), (0, 3), (1, 2), (
 
 impl MeetingCounts {
     /// `bots` bots without meetings and without limits.
-    pub(super) fn new(bots: usize) -> Self {
+    pub(crate) fn new(bots: usize) -> Self {
         let counts = vec![0; bots * bots.saturating_sub(1) / 2];
         Self { counts, min: 0, max: u16::MAX, below_min: BELOW_MIN, owners: Vec::new() }
     }
@@ -46,7 +46,7 @@ impl MeetingCounts {
     }
 
     /// Adds a bot without meetings. `bots` is the number of other bots.
-    pub(super) fn add_place(&mut self, bots: usize) {
+    pub(crate) fn add_place(&mut self, bots: usize) {
         self.counts.resize((bots + 1) * bots / 2, 0);
     }
 
@@ -73,7 +73,7 @@ impl MeetingCounts {
     }
 
     /// The number of meetings of two bots.
-    pub(super) fn of(&self, first: Bot, second: Bot) -> u16 {
+    pub(crate) fn of(&self, first: Bot, second: Bot) -> u16 {
         self.counts[Self::index(first, second)]
     }
 
@@ -102,12 +102,24 @@ impl MeetingCounts {
     }
 
     /// The cost of one more meeting of two bots.
-    pub(super) fn cost(&self, first: Bot, second: Bot) -> i64 {
+    pub(crate) fn cost(&self, first: Bot, second: Bot) -> i64 {
         let count = self.of(first, second);
         if self.have_same_owner(first, second) {
             2 * i64::from(count) + 1 + SAME_OWNER
         } else {
             self.step(count)
+        }
+    }
+
+    /// How much the cost falls if a pair without limits meets once less.
+    pub(crate) fn gain(&self, first: Bot, second: Bot) -> i64 {
+        2 * i64::from(self.of(first, second)) - 1
+    }
+
+    /// Exchanges the meetings of two of `bots` bots with all others.
+    pub(crate) fn swap(&mut self, first: Bot, second: Bot, bots: usize) {
+        for other in (0..=Bot::MAX).take(bots).filter(|other| ![first, second].contains(other)) {
+            self.counts.swap(Self::index(first, other), Self::index(second, other));
         }
     }
 
@@ -125,12 +137,12 @@ impl MeetingCounts {
     }
 
     /// Adds the meetings of `bot` with the other bots. Returns the change of the cost.
-    pub(super) fn add_bot(&mut self, bot: Bot, others: &[Bot]) -> i64 {
-        others.iter().map(|other| self.add(bot, *other)).sum()
+    pub(crate) fn add_bot(&mut self, bot: Bot, others: impl IntoIterator<Item = Bot>) -> i64 {
+        others.into_iter().map(|other| self.add(bot, other)).sum()
     }
 
     /// Removes the meetings of `bot` with the other bots. Returns the change of the cost.
-    pub(super) fn remove_bot(&mut self, bot: Bot, others: [Bot; SEATS - 1]) -> i64 {
+    pub(crate) fn remove_bot(&mut self, bot: Bot, others: impl IntoIterator<Item = Bot>) -> i64 {
         others.into_iter().map(|other| self.remove(bot, other)).sum()
     }
 

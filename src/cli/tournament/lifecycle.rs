@@ -17,15 +17,15 @@ use crate::output::{Output, hex, matches, non_empty, print_line};
 /// Plan and start an edition with the newest versions of all bots.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "When bots join or leave, earlier tables of four stay as they are. A final \
-    edition can be planned from scratch (--fresh), so that every pair meets exactly equally often.
+    after_help = "When bots join or leave, earlier tables stay as they are. A final edition can \
+    be planned from scratch (--fresh), so that pairs meet as equally often as possible.
 
 Examples:
   arbiter tournament start finals && arbiter tournament watch finals
   arbiter tournament start finals --fresh"
 )]
 pub(super) struct Start {
-    /// For tables of four: plan from scratch.
+    /// For foursomes and tables: plan from scratch.
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
     Certificate, CertificateError, FoursomesConfig, Matches, Plan, PlannedMatch, Repetitions,
-    RoundRobin, Schedule, Sides,
+    RoundRobin, Schedule, Sides, Solo, TableSeats, Tables,
 };
 use clap::Args;
 use serde_json::json;
@@ -43,7 +43,10 @@ Examples:
   arbiter tournament schedule --dry-run --kind foursomes --bots 500 \\
       --games 10000 --json
   arbiter tournament schedule --dry-run --kind round_robin --bots 20 \\
-      --boards 8 --cost")]
+      --boards 8 --cost
+  arbiter tournament schedule --dry-run --kind tables --seats 5 --bots 12 \\
+      --certificate
+  arbiter tournament schedule --dry-run --kind solo --legs 20 --bots 9 --cost")]
 pub(super) struct Show {
     /// The tournament: use its settings and bots.
     #[arg(value_name = "T", conflicts_with = "dry_run")]
@@ -51,7 +54,8 @@ pub(super) struct Show {
     /// Plan for any number of bots; stores nothing.
     #[arg(long)]
     dry_run: bool,
-    /// The kind of schedule: `round_robin` (two seats) or `foursomes` (tables of four).
+    /// The kind of schedule: `round_robin` (two seats), `foursomes` (tables of four), `tables` (of
+    /// any number of seats) or `solo` (every bot alone).
     #[arg(long, value_name = "KIND")]
     kind: Option<Kind>,
     /// The number of bots; for a tournament, replaces its number of entrants.
@@ -60,7 +64,8 @@ pub(super) struct Show {
     /// Any text; the same seed gives the same schedule. Default 0.
     #[arg(long, value_name = "S", value_parser = seed)]
     seed: Option<Seed>,
-    /// Round robin: how many times to repeat the whole schedule; default 1.
+    /// Round robin: how many times to repeat the whole schedule; default 1. Tables: how often each
+    /// bot has each seat, and solo: how many matches it plays; default 10.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     legs: Option<Repetitions>,
     /// Round robin: who gets seat 1: both (in two matches), random or balanced (default).
@@ -69,6 +74,9 @@ pub(super) struct Show {
     /// Round robin: on how many boards each pair meets; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     boards: Option<Repetitions>,
+    /// Tables: how many bots sit at each, from 2 to 16.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    seats: Option<TableSeats>,
     /// Foursomes: how often each pair meets; by default the smallest number possible for all pairs.
     #[arg(long, value_name = "TIMES", allow_negative_numbers = true)]
     meetings: Option<i64>,
@@ -92,7 +100,7 @@ pub(super) struct Show {
     /// With --certificate: the next edition, if it started now.
     #[arg(long, conflicts_with = "dry_run")]
     next: bool,
-    /// The next edition, with tables of four planned from scratch.
+    /// The next edition, with tables planned from scratch.
     #[arg(long, conflicts_with = "dry_run")]
     fresh: bool,
     #[command(flatten)]
@@ -108,6 +116,8 @@ string_enum! {
     enum Kind {
         RoundRobin = "round_robin",
         Foursomes = "foursomes",
+        Tables = "tables",
+        Solo = "solo",
     }
     FromStr, Err = UnknownKind
 }
@@ -118,11 +128,26 @@ struct UnknownKind(#[expect(dead_code, reason = "the command line shows it")] St
 
 impl fmt::Display for UnknownKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("choose round_robin or foursomes")
+        f.write_str(KINDS)
     }
 }
 
 impl Error for UnknownKind {}
+
+/// The remedy if the kind is missing or unknown.
+const KINDS: &str = "choose round_robin, foursomes, tables or solo";
+
+impl Kind {
+    /// The options of this kind.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::RoundRobin => &["--legs", "--sides", "--boards"],
+            Self::Foursomes => &["--meetings", "--games"],
+            Self::Tables => &["--seats", "--legs"],
+            Self::Solo => &["--legs"],
+        }
+    }
+}
 
 impl Show {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
@@ -166,17 +191,22 @@ impl Show {
         self.seed.unwrap_or_else(|| Seed::of_text(DEFAULT_SEED))
     }
 
-    /// The first used option for two-seat matches, and the first for tables of four.
-    fn options(&self) -> (Option<&'static str>, Option<&'static str>) {
-        let pairs = self.legs.map(|_| "--legs").or(self.sides.map(|_| "--sides"));
-        let fours = self.meetings.map(|_| "--meetings").or(self.games.map(|_| "--games"));
-        (pairs.or(self.boards.map(|_| "--boards")), fours)
+    /// The used options that describe a schedule of a kind.
+    fn options(&self) -> impl Iterator<Item = &'static str> {
+        let options = [
+            self.legs.map(|_| "--legs"),
+            self.sides.map(|_| "--sides"),
+            self.boards.map(|_| "--boards"),
+            self.seats.map(|_| "--seats"),
+            self.meetings.map(|_| "--meetings"),
+            self.games.map(|_| "--games"),
+        ];
+        options.into_iter().flatten()
     }
 
     /// The first used option that describes a schedule.
     fn schedule_option(&self) -> Option<&'static str> {
-        let (pairs, fours) = self.options();
-        self.kind.map(|_| "--kind").or(pairs).or(fours)
+        self.kind.map(|_| "--kind").or_else(|| self.options().next())
     }
 
     /// Fetches the public inputs of a tournament's schedule.
@@ -216,31 +246,33 @@ impl Show {
 
     /// The schedule described by the options.
     fn schedule(&self) -> Result<Schedule, Failure> {
-        let (pairs, fours) = self.options();
-        let wrong_kind = |option, kind, valid| {
-            let error =
-                format!("{option} does not apply to --kind {kind}; use {valid}, or neither");
-            Err(Failure::usage(error))
+        let Some(kind) = self.kind else {
+            return Err(Failure::usage(format!("--kind is missing; {KINDS}")));
         };
-        match (self.kind, pairs, fours) {
-            (Some(Kind::RoundRobin), _, Some(option)) => {
-                wrong_kind(option, "round_robin", "--legs, --sides and --boards")
-            }
-            (Some(Kind::Foursomes), Some(option), _) => {
-                wrong_kind(option, "foursomes", "--meetings or --games")
-            }
-            (Some(Kind::RoundRobin), ..) => Ok(Schedule::RoundRobin(RoundRobin {
+        let valid = kind.options();
+        if let Some(option) = self.options().find(|option| !valid.contains(option)) {
+            return Err(Failure::usage(format!(
+                "{option} does not apply to --kind {}; its options are {}",
+                kind.as_str(),
+                valid.join(", ")
+            )));
+        }
+        Ok(match kind {
+            Kind::RoundRobin => Schedule::RoundRobin(RoundRobin {
                 legs: self.legs.unwrap_or_default(),
                 sides: self.sides.unwrap_or_default(),
                 boards: self.boards.unwrap_or_default(),
-            })),
-            (Some(Kind::Foursomes), ..) => {
-                let extent =
-                    FoursomesConfig::new(self.meetings, self.games).map_err(Failure::usage)?;
-                Ok(Schedule::Foursomes(extent))
+            }),
+            Kind::Foursomes => Schedule::Foursomes(
+                FoursomesConfig::new(self.meetings, self.games).map_err(Failure::usage)?,
+            ),
+            Kind::Tables => {
+                let missing = || Failure::usage("--seats is missing; give the seats of a table");
+                let tables = Tables::of(self.seats.ok_or_else(missing)?);
+                Schedule::Tables(Tables { legs: self.legs.unwrap_or(tables.legs), ..tables })
             }
-            (None, ..) => Err(Failure::usage("--kind is missing; choose round_robin or foursomes")),
-        }
+            Kind::Solo => Schedule::Solo(Solo { legs: self.legs.unwrap_or(Solo::default().legs) }),
+        })
     }
 
     /// Prints the matches, the cost and the certificate as the options select. The inner result
@@ -367,7 +399,7 @@ impl Planner {
     fn boards(&self) -> u32 {
         match self.schedule {
             Schedule::RoundRobin(rules) => rules.boards.get(),
-            Schedule::Foursomes(_) | Schedule::Episodes(_) => 1,
+            _ => 1,
         }
     }
 

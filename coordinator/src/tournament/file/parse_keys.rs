@@ -19,9 +19,11 @@ use crate::game_package;
 const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "rerun", "expected"];
 
 /// The keys of `[schedule]` besides `kind`, by kind.
-const KINDS: [(&str, &[&str]); 3] = [
+const KINDS: [(&str, &[&str]); 5] = [
     ("round_robin", &["legs", "sides", "boards"]),
     ("foursomes", &["meetings", "games"]),
+    ("tables", &["seats", "legs"]),
+    ("solo", &["legs"]),
     ("episodes", &["episodes"]),
 ];
 
@@ -44,7 +46,7 @@ impl TournamentFile {
             .map_err(|error| source.blame("", "game", &error))?;
         let official = Self::official(&name, &game);
         let params = params(source, &official)?;
-        let (schedule, boards) = schedule(source, &official)?;
+        let (schedule, boards) = schedule(source, &official, &params)?;
         let clock = object(&official.clock);
         let limits = object(&official.limits);
         let audit = object(&official.audit);
@@ -188,6 +190,7 @@ fn params(source: &Source, official: &TournamentFile) -> Result<Params, FileErro
 fn schedule(
     source: &Source,
     official: &TournamentFile,
+    params: &Params,
 ) -> Result<(Schedule, Vec<String>), FileError> {
     let mut keys = source.section("schedule")?;
     let kind = match keys.get("kind") {
@@ -211,6 +214,9 @@ fn schedule(
     let mut base = schedule_keys(&official.schedule, &kind);
     if let Some(count) = count(boards.len()).filter(|_| kind == "round_robin") {
         base.insert("boards".to_owned(), json!(count));
+    }
+    if kind == "tables" {
+        base.entry("seats").or_insert_with(|| json!(params.seats().end()));
     }
     let schedule = merge(source, "schedule", &base, &keys, from_value)?;
     Ok((schedule, boards))

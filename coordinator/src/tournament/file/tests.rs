@@ -3,7 +3,7 @@ use std::io;
 use arbiter_games::bitwa::shipped_boards;
 use arbiter_games::{Games, blackjack};
 use arbiter_proto::limits::Bytes;
-use arbiter_schedule::{FoursomesConfig, Repetitions, RoundRobin, Sides};
+use arbiter_schedule::{FoursomesConfig, Repetitions, RoundRobin, Sides, TableSeats, Tables};
 
 use super::*;
 
@@ -108,6 +108,11 @@ fn schedules_of_all_kinds_are_read() {
     assert_eq!(actual, Schedule::Foursomes(FoursomesConfig::new(None, Some(30)).unwrap()));
     let actual = schedule("wojna", "[params]\nseats = 2\n[schedule]\nkind = \"round_robin\"");
     assert_eq!(actual, Schedule::RoundRobin(RoundRobin::default()));
+    let tables = Tables::of(TableSeats::try_from(3).unwrap());
+    let actual = schedule("wojna", "[params]\nseats = 3\n[schedule]\nkind = \"tables\"");
+    assert_eq!(actual, Schedule::Tables(tables));
+    let lines = "[params]\nseats = 3\n[schedule]\nkind = \"tables\"\nseats = 3\nlegs = 3";
+    assert_eq!(schedule("wojna", lines), Schedule::Tables(Tables { legs: three, ..tables }));
     let actual = schedule("blackjack", "[schedule]\nepisodes = 3");
     assert_eq!(actual, Schedule::Episodes(arbiter_schedule::Episodes { episodes: three }));
 }
@@ -127,7 +132,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "[schedule]\nkind = \"swiss\"",
-        "line 4: [schedule] kind = \"swiss\": the kinds are round_robin, foursomes and episodes",
+        "line 4: [schedule] kind = \"swiss\": the kinds are round_robin, foursomes, tables, solo and episodes",
     ),
     (
         "gomoku",
@@ -153,6 +158,31 @@ const WRONG: &[(&str, &str, &str)] = &[
         "wojna",
         "[params]\nseats = 3",
         "line 4: [params] seats = 3: foursomes seat four; write 4, or 2 and [schedule] kind = \"round_robin\"",
+    ),
+    (
+        "wojna",
+        "[schedule]\nkind = \"tables\"\nseats = 3",
+        "[params] seats: the tables of [schedule] have 3; write the same number in both",
+    ),
+    (
+        "wojna",
+        "[schedule]\nkind = \"tables\"\nseats = 17",
+        "line 5: [schedule] seats = 17: 17 seats are not possible; choose 2 to 16, or kind solo for bots that play alone",
+    ),
+    (
+        "gomoku",
+        "[schedule]\nkind = \"tables\"\nseats = 3",
+        "line 5: [schedule] seats = 3: gomoku: it is a game for two; write kind = \"round_robin\"",
+    ),
+    (
+        "gomoku",
+        "[schedule]\nkind = \"solo\"",
+        "line 4: [schedule] kind = \"solo\": gomoku: it is a game for two; write kind = \"round_robin\"",
+    ),
+    (
+        "wojna",
+        "state = \"pairing\"\n[schedule]\nkind = \"tables\"",
+        "line 3: state = \"pairing\": the same bots rarely meet again at a table; write \"tournament\" or \"none\"",
     ),
     (
         "wojna",
@@ -278,7 +308,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "[submissions]\nseparate_owners = true",
-        "line 4: [submissions] separate_owners = true: only tables of four keep owners apart; leave it out",
+        "line 4: [submissions] separate_owners = true: only kind = \"foursomes\" keeps owners apart; leave it out",
     ),
     (
         "gomoku",

@@ -24,6 +24,9 @@ const MIN_FILES: u64 = 16;
 const MAX_CPUS: usize = 1024;
 /// The longest time of a match, and the longest window of submissions.
 const MAX_TIME: Micros = Micros::from_millis(24 * 3_600_000);
+/// The maximum number of seats of a table whose bots leave files. A stream to a worker has memory
+/// for the largest files of this many seats.
+const MAX_STATE_SEATS: usize = 8;
 /// The largest percentage.
 const MAX_PERCENT: u8 = 100;
 
@@ -64,46 +67,61 @@ fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
 /// Checks that the game can be played in the matches of the schedule.
 fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let game = file.game();
-    let is_episodes = matches!(file.schedule, Schedule::Episodes(_));
-    let cause = match (&game.episodes, &game.seats_param) {
-        (Some(_), _) if is_episodes => return Ok(()),
-        (Some(_), _) => format!("{game} is played in episodes; write kind = \"episodes\""),
-        (None, Some(key)) if !is_episodes => return seats(file, key, source),
-        (None, Some(key)) => format!(
+    let cause = match (&game.episodes, &game.seats_param, table_seats(&file.schedule)) {
+        (Some(_), _, None) => return Ok(()),
+        (Some(_), _, Some(_)) => format!("{game} is played in episodes; write kind = \"episodes\""),
+        (None, Some(key), Some(expected)) => return seats(file, key, expected, source),
+        (None, Some(key), None) => format!(
             "{game} is played by four; write kind = \"foursomes\", or \"round_robin\" and [params] \
              {key} = 2"
         ),
-        (None, None) => match file.schedule {
-            Schedule::RoundRobin(_) if game.seats.contains(&2) => return Ok(()),
-            Schedule::Foursomes(_) if game.seats.contains(&foursomes::SEATS) => return Ok(()),
-            _ if game.seats.contains(&2) => {
-                "it is a game for two; write kind = \"round_robin\"".to_owned()
+        (None, None, Some(seats)) if game.seats.contains(&seats) => return Ok(()),
+        (None, None, _) => match game.seats.clone().into_inner() {
+            (1, 1) => "it is a game for one; write kind = \"solo\"".to_owned(),
+            (2, 2) => "it is a game for two; write kind = \"round_robin\"".to_owned(),
+            (4, 4) => "it is a game for four; write kind = \"foursomes\"".to_owned(),
+            (least, most) if least == most => {
+                format!("it is a game for {least}; write kind = \"tables\"")
             }
-            _ if game.seats.contains(&foursomes::SEATS) => {
-                "it is a game for four; write kind = \"foursomes\"".to_owned()
-            }
-            _ => {
-                "tournaments have matches of two seats or tables of four, and it has neither; play \
-                  it with arbiter play"
-                    .to_owned()
-            }
+            (least, most) => format!(
+                "it is a game for {least} to {most}; write kind = \"tables\" and seats = {most}"
+            ),
         },
     };
-    Err(source.blame("schedule", "kind", &format!("{game}: {cause}")))
+    let key = if matches!(file.schedule, Schedule::Tables(_)) { "seats" } else { "kind" };
+    Err(source.blame("schedule", key, &format!("{game}: {cause}")))
+}
+
+/// The number of seats of each match of a schedule. None for episodes, where it varies.
+fn table_seats(schedule: &Schedule) -> Option<usize> {
+    match schedule {
+        Schedule::RoundRobin(_) => Some(2),
+        Schedule::Foursomes(_) => Some(foursomes::SEATS),
+        Schedule::Tables(tables) => Some(tables.seats.get()),
+        Schedule::Solo(_) => Some(1),
+        Schedule::Episodes(_) => None,
+    }
 }
 
 /// Checks that the parameter of this key has the number of seats of the schedule.
-fn seats(file: &TournamentFile, key: &str, source: &Source) -> Result<(), FileError> {
-    let (expected, cause) = match file.schedule {
-        Schedule::Foursomes(_) => (
-            foursomes::SEATS,
-            "foursomes seat four; write 4, or 2 and [schedule] kind = \"round_robin\"",
-        ),
-        _ => (2, "a round robin seats two; write 2, or 4 and [schedule] kind = \"foursomes\""),
-    };
+fn seats(
+    file: &TournamentFile,
+    key: &str,
+    expected: usize,
+    source: &Source,
+) -> Result<(), FileError> {
     if *file.params.seats().start() == expected {
         return Ok(());
     }
+    let cause = match file.schedule {
+        Schedule::Foursomes(_) => {
+            "foursomes seat four; write 4, or 2 and [schedule] kind = \"round_robin\"".to_owned()
+        }
+        Schedule::RoundRobin(_) => {
+            "a round robin seats two; write 2, or 4 and [schedule] kind = \"foursomes\"".to_owned()
+        }
+        _ => format!("the tables of [schedule] have {expected}; write the same number in both"),
+    };
     Err(source.blame("params", key, &cause))
 }
 
@@ -148,8 +166,18 @@ fn limits(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
 fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let cause = match (file.state, &file.schedule) {
         (StateScope::None, _)
-        | (StateScope::Tournament, Schedule::RoundRobin(_) | Schedule::Foursomes(_)) => {
+        | (
+            StateScope::Tournament,
+            Schedule::RoundRobin(_) | Schedule::Foursomes(_) | Schedule::Solo(_),
+        ) => return Ok(()),
+        (StateScope::Tournament, Schedule::Tables(tables))
+            if tables.seats.get() <= MAX_STATE_SEATS =>
+        {
             return Ok(());
+        }
+        (StateScope::Tournament, Schedule::Tables(_)) => {
+            "files pass between tables of at most 8 seats, because a worker gets the files of all \
+             seats at once; write \"none\""
         }
         (StateScope::Pairing, Schedule::RoundRobin(rules)) if rules.meetings() > 1 => return Ok(()),
         (StateScope::Pairing, Schedule::RoundRobin(_)) => {
@@ -157,6 +185,12 @@ fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
         }
         (StateScope::Pairing, Schedule::Foursomes(_)) => {
             "the same four bots rarely meet again; write \"tournament\" or \"none\""
+        }
+        (StateScope::Pairing, Schedule::Tables(_)) => {
+            "the same bots rarely meet again at a table; write \"tournament\" or \"none\""
+        }
+        (StateScope::Pairing, Schedule::Solo(_)) => {
+            "bots that play alone are no pairs; write \"tournament\" or \"none\""
         }
         (_, Schedule::Episodes(_)) => {
             "episodes are played at the same time, so no match is the next one; write \"none\""
@@ -181,7 +215,8 @@ fn submissions(file: &TournamentFile, source: &Source) -> Result<(), FileError> 
         );
     }
     if rules.separate_owners && !matches!(file.schedule, Schedule::Foursomes(_)) {
-        return blame("separate_owners", "only tables of four keep owners apart; leave it out");
+        let cause = "only kind = \"foursomes\" keeps owners apart; leave it out";
+        return blame("separate_owners", cause);
     }
     Ok(())
 }

@@ -247,7 +247,7 @@ endpoints! {
         tournament; edition or newest;
         /// The next edition instead, as if it started now.
         next?: bool;
-        /// The next edition, with tables of four planned from scratch.
+        /// The next edition, with tables planned from scratch.
         fresh?: bool;
     }
 
@@ -255,7 +255,7 @@ endpoints! {
     GetEstimate -> Estimate,
         tag "schedules" at "tournaments/{tournament}/estimate" for Organiser {
         tournament;
-        /// Whether to plan tables of four from scratch.
+        /// Whether to plan tables from scratch.
         fresh?: bool;
     }
 
