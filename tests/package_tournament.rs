@@ -237,3 +237,132 @@ fn a_changed_package_of_an_export_verifies_nothing() {
     fs::copy(&second, &first).unwrap();
     refused("the file was changed, its package has the digest");
 }
+
+#[test]
+fn tables_of_three_are_played_and_a_new_bot_plays_only_changed_tables() {
+    let up = Up::start_sandboxed(2);
+    let game = Path::new(env!("CARGO_MANIFEST_DIR")).join("games/packages/rps");
+    let text = format!(
+        "name = \"trio\"\ngame = \"{}\"\nseed = \"trio\"\n[schedule]\nseats = 3\nlegs = 2\n[params]\n\
+         rounds = 5\nframes = false\n[submissions]\nwindow = \"0ms\"\n",
+        game.display()
+    );
+    up.succeed(&format!("tournament create {}", up.bots.file("trio.toml", &text)));
+    let chance = game.join("bots/random");
+    let submit = |name: &str| {
+        up.succeed(&format!("submit trio {} --name {name} --house", chance.display()));
+    };
+    ["four", "five", "six"].into_iter().for_each(submit);
+    let certificate = up.succeed("tournament schedule trio --next --certificate");
+    assert!(certificate.contains("6 bots, 12 matches of 3\n"), "{certificate}");
+    assert!(certificate.contains("matches of a bot:   6\n"), "{certificate}");
+    assert!(certificate.contains("times in a seat:    2, of one bot within 0\n"), "{certificate}");
+    up.play("trio");
+    let matches = |words: &str| {
+        let board = up.json(words).into_iter().filter(|line| line["bot"].is_string());
+        board.map(|line| line["matches"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(matches("ranking trio"), [6; 6]);
+
+    // For each leg the new bot takes three seats, and the replaced bots get a table: 8 new ones.
+    submit("seven");
+    up.wait_for("trio", 2);
+    assert_eq!(matches("ranking trio"), [6; 7]);
+    let beyond = up.command("match trio/20").output().unwrap();
+    assert!(!beyond.status.success(), "more than eight tables were played again");
+    let certificate = up.succeed("tournament schedule trio --certificate");
+    assert!(certificate.contains("extends a plan for 6 bots: 1 joined, 0 left"), "{certificate}");
+    assert!(certificate.contains("7 bots, 14 matches of 3\n"), "{certificate}");
+    assert!(certificate.contains("verified: balanced as promised"), "{certificate}");
+
+    let pairs = get(&up, "/t/trio/matrix");
+    assert!(pairs.starts_with("HTTP/1.0 200") && pairs.contains("seven"), "{pairs}");
+    up.succeed("tournament collusion trio");
+    check_closed(&up, "trio", 14);
+}
+
+/// Closes a tournament, derives its plan from the published seed, and verifies its export elsewhere.
+fn check_closed(up: &Up, tournament: &str, matches: usize) {
+    up.succeed(&format!("tournament close {tournament}"));
+    let checked = up.succeed(&format!("tournament check {tournament} --records"));
+    assert!(!checked.contains("not derived"), "{checked}");
+    let export = up.directory.path().join("export");
+    up.succeed(&format!("tournament export {tournament} --records --out {}", export.display()));
+    assert_eq!(files(&export.join("records")).len(), matches);
+    done(&verify_in(&export, &["."]));
+}
+
+/// Rules for one bot: it is told a number from the seed, and gets as many points as its reply.
+const SOLO_RULES: &str = "import json, sys
+for line in sys.stdin:
+    question = json.loads(line)
+    if 'new' in question:
+        number = int(question['new']['seed'][:2], 16)
+        do = [{'ask': 1, 'text': f'number {number}'}]
+    else:
+        heard = question['heard'][0]
+        text = heard.get('text', '')
+        if text.isascii() and text.isdigit() and int(text) <= number:
+            do = [{'over': [[int(text)]]}]
+        elif 'forfeit' in heard:
+            do = [{'over': [[0]]}]
+        else:
+            do = [{'illegal': 1, 'why': 'not a number in reach'}, {'over': [[0]]}]
+    print(json.dumps({'do': do}), flush=True)
+";
+
+/// Writes a package for one bot, with two bots: one takes all points, the other half of them.
+fn solo_package(folder: &Path) -> PathBuf {
+    let game = folder.join("reach");
+    let descriptor = "name = \"reach\"\ntitle = \"Reach\"\nversion = \"1\"\nseats = [1, 1]\n\
+        score = [\"points\"]\nschedule = \"solo\"\nrules = { run = [\"python3\", \"rules.py\"] }\n";
+    fs::create_dir_all(&game).unwrap();
+    fs::write(game.join("game.toml"), descriptor).unwrap();
+    fs::write(game.join("rules.py"), SOLO_RULES).unwrap();
+    for (name, divisor) in [("all", 1), ("half", 2)] {
+        let bot = game.join("bots").join(name);
+        fs::create_dir_all(&bot).unwrap();
+        let manifest = format!("name = \"{name}\"\nrun = [\"python3\", \"bot.py\"]\n");
+        fs::write(bot.join("bot.toml"), manifest).unwrap();
+        let program = format!("print(int(input().split()[1]) // {divisor}, flush=True)\ninput()\n");
+        fs::write(bot.join("bot.py"), program).unwrap();
+    }
+    game
+}
+
+#[test]
+fn bots_play_a_game_for_one_alone_with_the_same_seeds() {
+    let up = Up::start_sandboxed(2);
+    let game = solo_package(up.bots.path());
+    let file = up.bots.file(
+        "alone.toml",
+        "name = \"alone\"\ngame = \"reach\"\n[schedule]\nlegs = 4\n[submissions]\n\
+         window = \"0ms\"\n",
+    );
+    let created = up.succeed(&format!("tournament create {file}"));
+    assert!(created.contains("house bots: all, half"), "{created}");
+    up.play("alone");
+    let rows = || {
+        let board = up.json("ranking alone").into_iter().filter(|line| line["bot"].is_string());
+        board.map(|line| (line["bot"].clone(), line["matches"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(), [("all".into(), 4.into()), ("half".into(), 4.into())]);
+
+    // Both bots get the same problem in each leg, and other problems in other legs.
+    let seed = |number: i32| {
+        let record = up.succeed(&format!("match alone/{number} --record -"));
+        header(&record)["seed"].clone()
+    };
+    assert_eq!([seed(0), seed(2)], [seed(1), seed(3)]);
+    assert_ne!(seed(0), seed(2));
+
+    // A new bot plays its own matches, and no others.
+    let all = game.join("bots/all");
+    up.succeed(&format!("submit alone {} --name third --house", all.display()));
+    up.wait_for("alone", 2);
+    assert_eq!(rows().len(), 3);
+    assert_eq!([seed(8), seed(9)], [seed(0), seed(2)]);
+    let beyond = up.command("match alone/12").output().unwrap();
+    assert!(!beyond.status.success(), "matches of other bots were played again");
+    check_closed(&up, "alone", 12);
+}

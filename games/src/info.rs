@@ -175,6 +175,10 @@ pub enum ScheduleKind {
     RoundRobin(PairSeats),
     /// Tables of four.
     Foursomes,
+    /// Tables of this many seats, from 2 to [`MAX_SEATS`].
+    Tables(usize),
+    /// Every bot plays alone.
+    Solo,
     /// This many episodes of all bots.
     Episodes(u32),
 }

@@ -91,11 +91,11 @@ impl Descriptor {
             params: self.params.clone(),
             host,
         });
+        let most_seats = *self.seats.end();
         let schedule = match self.schedule {
-            PackageSchedule::Tables => ScheduleKind::Foursomes,
-            PackageSchedule::RoundRobin | PackageSchedule::Solo => {
-                ScheduleKind::RoundRobin(PairSeats::Both)
-            }
+            PackageSchedule::RoundRobin => ScheduleKind::RoundRobin(PairSeats::Both),
+            PackageSchedule::Tables if most_seats > 1 => ScheduleKind::Tables(most_seats),
+            PackageSchedule::Tables | PackageSchedule::Solo => ScheduleKind::Solo,
         };
         let is_paired = matches!(schedule, ScheduleKind::RoundRobin(_));
         GameInfo {

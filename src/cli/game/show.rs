@@ -80,6 +80,8 @@ fn schedule(subject: &Subject) -> String {
             ScheduleKind::RoundRobin(PairSeats::Both) => "round robin, in both orders of seats",
             ScheduleKind::RoundRobin(PairSeats::Random) => "round robin, seats random",
             ScheduleKind::Foursomes => "tables of four",
+            ScheduleKind::Tables(seats) => return format!("tables of {seats}"),
+            ScheduleKind::Solo => "every bot plays alone",
             ScheduleKind::Episodes(number) => return format!("{number} episodes of all bots"),
         },
     };

@@ -3,7 +3,9 @@
 use arbiter_games::{BoardInfo, ClockRules, Game, PairSeats, Params, ParamsError, ScheduleKind};
 use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
-use arbiter_schedule::{Episodes, FoursomesConfig, Repetitions, RoundRobin, Schedule, Sides};
+use arbiter_schedule::{
+    Episodes, FoursomesConfig, Repetitions, RoundRobin, Schedule, Sides, Solo, Tables,
+};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
@@ -81,6 +83,11 @@ fn params(game: &Game) -> Params {
 fn schedule(kind: ScheduleKind, boards: usize) -> Schedule {
     match kind {
         ScheduleKind::Foursomes => Schedule::Foursomes(FoursomesConfig::Least),
+        ScheduleKind::Tables(seats) => {
+            let seats = i64::try_from(seats).ok().and_then(|seats| seats.try_into().ok());
+            Schedule::Tables(Tables::of(seats.expect("a game has at most 16 seats")))
+        }
+        ScheduleKind::Solo => Schedule::Solo(Solo::default()),
         ScheduleKind::RoundRobin(seats) => {
             let sides = match seats {
                 PairSeats::Balanced => Sides::Balanced,

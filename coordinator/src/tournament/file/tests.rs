@@ -3,7 +3,7 @@ use std::io;
 use arbiter_games::bitwa::shipped_boards;
 use arbiter_games::{Games, blackjack};
 use arbiter_proto::limits::Bytes;
-use arbiter_schedule::{FoursomesConfig, Repetitions, RoundRobin, Sides, TableSeats, Tables};
+use arbiter_schedule::{FoursomesConfig, Repetitions, RoundRobin, Sides, Solo, TableSeats, Tables};
 
 use super::*;
 
@@ -115,6 +115,41 @@ fn schedules_of_all_kinds_are_read() {
     assert_eq!(schedule("wojna", lines), Schedule::Tables(Tables { legs: three, ..tables }));
     let actual = schedule("blackjack", "[schedule]\nepisodes = 3");
     assert_eq!(actual, Schedule::Episodes(arbiter_schedule::Episodes { episodes: three }));
+}
+
+/// Parses a file of a package with these seats and this default schedule, with these lines.
+fn package_file(seats: [usize; 2], schedule: &str, lines: &str) -> Result<Schedule, String> {
+    let digest = "0".repeat(64);
+    let descriptor = format!(
+        "name = 'own'\ntitle = 'Own'\nversion = '1'\nseats = {seats:?}\nschedule = '{schedule}'\n\
+         rules = {{ run = ['./rules'] }}"
+    );
+    let package = format!(
+        "[package]\nbundle = \"{digest}\"\ndigest = \"{digest}\"\ndescriptor = \"\"\"{descriptor}\"\"\""
+    );
+    let file = file("own", &format!("{lines}\n{package}"));
+    file.map(|file| file.schedule).map_err(|error| error.to_string())
+}
+
+#[test]
+fn packages_decide_the_default_schedule() {
+    let tables = |seats: i64| Schedule::Tables(Tables::of(seats.try_into().unwrap()));
+    assert_eq!(package_file([2, 6], "tables", ""), Ok(tables(6)));
+    assert_eq!(package_file([2, 6], "tables", "[schedule]\nseats = 5"), Ok(tables(5)));
+    assert_eq!(package_file([2, 6], "round_robin", "[schedule]\nkind = \"tables\""), Ok(tables(6)));
+    assert_eq!(package_file([9, 9], "tables", ""), Ok(tables(9)));
+    let solo = Schedule::Solo(Solo::default());
+    assert_eq!(package_file([1, 1], "solo", ""), Ok(solo));
+    assert_eq!(package_file([1, 3], "tables", "[schedule]\nkind = \"solo\""), Ok(solo));
+    for (seats, lines, cause) in [
+        ([2, 6], "[schedule]\nseats = 7", "own: it is a game for 2 to 6; write kind = \"tables\""),
+        ([3, 3], "[schedule]\nkind = \"solo\"", "own: it is a game for 3; write kind = \"tables\""),
+        ([1, 1], "[schedule]\nkind = \"foursomes\"", "a game for one; write kind = \"solo\""),
+        ([9, 9], "state = \"tournament\"", "files pass between tables of at most 8 seats"),
+    ] {
+        let error = package_file(seats, "tables", lines).unwrap_err();
+        assert!(error.contains(cause), "{error}");
+    }
 }
 
 /// Games, lines of their files, and the expected errors.
