@@ -1,6 +1,6 @@
 //! Rules of game packages that fail in tournaments, with a real coordinator and a real worker. The
-//! matches are played again, and set aside with the reason and the question. No bot loses a point or
-//! is suspended, and other matches and tournaments are played meanwhile.
+//! matches are played again, and set aside with the reason and the question. No bot loses a point
+//! or is suspended, and other matches and tournaments are played meanwhile.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -82,7 +82,7 @@ fn aside(up: &Up, name: &str) -> Vec<Value> {
     up.json(&format!("tournament show {name}"))[0]["aside"].as_array().unwrap().clone()
 }
 
-/// Checks that each of these matches failed as often as it may, for this cause and at this question.
+/// Checks that each of these matches failed as often as it may, for this cause, at this question.
 fn expect_reasons(aside: &[Value], cause: &str, question: &str) {
     for set_aside in aside {
         let reasons = set_aside["reasons"].as_array().unwrap();

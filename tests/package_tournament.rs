@@ -27,7 +27,7 @@ fn connect4() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(CONNECT4)
 }
 
-/// A copy of the package in the new folder `copy`, where these texts of the descriptor are replaced.
+/// A copy of the package in the new folder `copy`, with these texts of the descriptor replaced.
 fn changed(copy: PathBuf, changes: &[(&str, &str)]) -> PathBuf {
     fs::create_dir_all(&copy).unwrap();
     for name in ["rules.py", "drawing.py"] {
@@ -55,7 +55,8 @@ fn get(up: &Up, path: &str) -> String {
 /// Creates the tournament `cup` of the package at `game`, with its bots and more lines in the file.
 fn create(up: &Up, game: &Path, more: &str) -> String {
     let text = format!(
-        "name = \"cup\"\ngame = \"{}\"\n[params]\ncolumns = 6\n[submissions]\nwindow = \"0ms\"\n{more}",
+        "name = \"cup\"\ngame = \"{}\"\n[params]\ncolumns = 6\n\
+         [submissions]\nwindow = \"0ms\"\n{more}",
         game.display()
     );
     let file = up.bots.file("cup.toml", &text);

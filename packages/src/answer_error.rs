@@ -179,8 +179,8 @@ fn explain_action(action: &Value, seats: usize) -> Option<String> {
     })
 }
 
-/// The message for an action that names none. Its first member that belongs to no action is probably
-/// a misspelt name.
+/// The message for an action that names none. Its first member that belongs to no action is
+/// probably a misspelt name.
 fn unknown_action(members: &Map<String, Value>) -> String {
     let names = join(ACTIONS.iter().map(|members| members[0].name));
     let is_known = |key: &str| ACTIONS.into_iter().flatten().any(|member| member.name == key);

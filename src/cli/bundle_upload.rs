@@ -11,8 +11,8 @@ use crate::play::progress;
 /// Size of a piece in one message, in bytes.
 const PIECE: usize = 256 << 10;
 
-/// The requests that upload a bundle: `first`, and one for each piece. The bar shows how many pieces
-/// were sent.
+/// The requests that upload a bundle: `first`, and one for each piece. The bar shows how many
+/// pieces were sent.
 pub(super) fn requests<R: Send + 'static, F: Fn(Vec<u8>) -> R>(
     bundle: &Bundle,
     first: R,

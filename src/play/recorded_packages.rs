@@ -1,5 +1,5 @@
-//! The game packages with which recorded matches were played: named on the command line, or found in
-//! the exports that hold the records.
+//! The game packages with which recorded matches were played: named on the command line, or found
+//! in the exports that hold the records.
 
 use std::collections::HashSet;
 use std::fs::{self, File};

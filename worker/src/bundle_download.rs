@@ -61,8 +61,8 @@ async fn download_once(
     receive_bundle(clients.current().fetch_bundle(request).await?.into_inner()).await
 }
 
-/// Receives a bundle. Stops at the first piece beyond the size limit: the result is then longer than
-/// [`MAX_BUNDLE`], and cannot be unpacked.
+/// Receives a bundle. Stops at the first piece beyond the size limit: the result is then longer
+/// than [`MAX_BUNDLE`], and cannot be unpacked.
 pub async fn receive_bundle(mut pieces: Streaming<BundlePiece>) -> Result<Vec<u8>, Status> {
     let mut bytes = Vec::new();
     while let Some(piece) = pieces.message().await? {

@@ -62,7 +62,7 @@ macro_rules! recent {
 }
 
 /// The faults that a bot can cause, one for each attempt at a single match of a tournament since
-/// its last complete edition, newest first. Faults of the coordinator, of the worker alone or of the
+/// its last complete edition, newest first. Faults of the coordinator, of the worker alone or of
 /// rules are left out: rules must judge every reply, whichever bot sends it.
 pub async fn of_matches(
     db: impl PgExecutor<'_>,

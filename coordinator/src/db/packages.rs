@@ -38,8 +38,8 @@ pub async fn find(
         SELECT p.bundle FROM (
             SELECT settings -> 'package' AS package FROM tournaments WHERE id = $1
             UNION ALL
-            SELECT s.settings -> 'package' FROM edition_settings s JOIN editions e ON e.id = s.edition
-            WHERE e.tournament = $1
+            SELECT s.settings -> 'package'
+            FROM edition_settings s JOIN editions e ON e.id = s.edition WHERE e.tournament = $1
         ) AS used
         JOIN tournament_packages p
             ON p.tournament = $1 AND encode(p.bundle, 'hex') = used.package ->> 'bundle'

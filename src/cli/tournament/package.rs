@@ -23,8 +23,8 @@ use crate::play::game::load;
 /// leaderboards, their records and their rules.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A downloaded package is used wherever a game is named: to play, to write a bot, and \
-    to verify records. Everybody may download it.
+    after_help = "A downloaded package is used wherever a game is named: to play, to write a bot, \
+    and to verify records. Everybody may download it.
 
 Examples:
   arbiter tournament package finals games/connect4

@@ -338,8 +338,8 @@ impl Supervisor {
         self.announce_capacity(1);
     }
 
-    /// Reports a failed attempt and pauses the slot. If the rules of a game package failed, the slot
-    /// stays idle: this machine is not the cause, and other tournaments need it.
+    /// Reports a failed attempt and pauses the slot. If the rules of a game package failed, the
+    /// slot stays idle: this machine is not the cause, and other tournaments need it.
     fn report_fault(&mut self, slot: usize, lease: Lease, kind: v1::FaultKind, reason: String) {
         self.metrics.record_fault(kind);
         let lease = Some(lease.into());
@@ -448,7 +448,7 @@ impl Supervisor {
         }
     }
 
-    /// Handles a finished job and leaves its slot idle or pausing; the caller announces an idle one.
+    /// Handles a finished job and leaves its slot idle or pausing. The caller announces it if idle.
     fn finish_job(&mut self, slot: usize, lease: Lease, outcome: JobOutcome) {
         let old_state = std::mem::replace(&mut self.slot_states[slot], SlotState::Idle);
         let is_lost = matches!(old_state, SlotState::Playing { lost: true, .. });
