@@ -1,12 +1,14 @@
 //! Measures what a reply costs in the rules: gomoku natively, the same behind the protocol of
-//! packages as a program in the sandbox, and the carrier of modules alone:
-//! `cargo bench -p arbiter-worker --bench rules`.
+//! packages as a program in the sandbox, the carrier of modules alone, and the shipped Othello in C
+//! as a module and as a program: `cargo bench -p arbiter-worker --bench rules`. Needs `cc`, `clang`
+//! and `wasm-ld`.
 //!
 //! This program is also the rules: as `rules game serve gomoku` it answers the protocol.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +29,9 @@ const SQUARES: usize = 225;
 /// The replies of a match by the module's rules, which never end.
 const MODULE_REPLIES: u32 = 100_000;
 
+/// The package with rules in C.
+const OTHELLO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../games/packages/othello");
+
 fn main() {
     arbiter_worker::sandbox::handle_reexec();
     if std::env::args().nth(1).as_deref() == Some("game") {
@@ -44,6 +49,58 @@ fn main() {
         "module, no rules:  {:?} per reply",
         module(&directory.path().join("module"), &host, &stop)
     );
+    othello(&directory.path().join("othello"), &host, &stop);
+}
+
+/// Replays a whole match of Othello without pictures by its module and by the same rules as a
+/// program. The two take turns, so that a slow moment of the machine meets both.
+fn othello(folder: &Path, host: &Arc<Host>, stop: &Arc<StopSignal>) {
+    let packages = [("module: ", OTHELLO.as_ref()), ("program:", native_othello(folder))]
+        .map(|(name, path)| (name, Package::load(path).expect("a package")));
+    let golden = fs::read_to_string(Path::new(OTHELLO).join("tests/match.jsonl"));
+    let golden = golden.expect("the shipped record");
+    let replies = u32::try_from(golden.matches("\"reply\":").count()).expect("a short match");
+    let mut times = [(Duration::ZERO, Duration::ZERO); 2];
+    for number in 0..MATCHES {
+        for ((_, package), (start, whole)) in packages.iter().zip(&mut times) {
+            let game = Game::new(package.game(host, stop).expect("rules that run"));
+            let begun = Instant::now();
+            drop(begin(&game, number).step());
+            *start += begun.elapsed();
+            let record = arbiter_replay::with_package(&golden, &package.digest);
+            let record = record.expect("a record of a package");
+            let games = Games::built_in().with_game(&game);
+            let begun = Instant::now();
+            arbiter_replay::verify(&games, record.as_bytes()).expect("the same match");
+            *whole += begun.elapsed();
+        }
+    }
+    for ((name, _), (start, whole)) in packages.iter().zip(times) {
+        let start = start / u32::from(MATCHES);
+        let whole = whole / u32::from(MATCHES);
+        let reply = whole.saturating_sub(start) / replies;
+        println!("othello, {name} {reply:?} per reply, {start:?} to start, {whole:?} per match");
+    }
+}
+
+/// The package of Othello with its rules compiled for this machine.
+#[expect(clippy::disallowed_methods, reason = "a compiler is no bot")]
+fn native_othello(folder: &Path) -> &Path {
+    fs::create_dir(folder).expect("a new folder");
+    let text = fs::read_to_string(Path::new(OTHELLO).join("game.toml")).expect("the descriptor");
+    let text = text.lines().map(|line| {
+        let line =
+            if line.starts_with("rules = ") { "rules = { run = [\"./othello\"] }" } else { line };
+        format!("{line}\n")
+    });
+    fs::write(folder.join("game.toml"), text.collect::<String>()).expect("a file");
+    let sources = fs::read_dir(Path::new(OTHELLO).join("src")).expect("the sources");
+    let sources = sources.map(|entry| entry.expect("a file").path());
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c11", "-O2", "-o"]).arg(folder.join("othello"));
+    compiler.args(sources.filter(|path| path.extension().is_some_and(|end| end == "c")));
+    assert!(compiler.status().expect("a C compiler").success(), "the rules compile");
+    folder
 }
 
 /// Answers the protocol as gomoku.
