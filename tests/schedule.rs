@@ -180,10 +180,10 @@ fn invalid_arguments_are_explained() {
     dry("--kind foursomes --bots 12 --legs 2", &["--legs", "foursomes", "--meetings"]);
     dry("--kind round_robin --bots 12 --games 5", &["--games", "round_robin", "--legs"]);
     dry("--kind tables --bots 12", &["--seats is missing"]);
-    dry("--kind tables --bots 12 --seats 17", &["--seats", "17 seats are not possible", "2 to 16"]);
+    dry("--kind tables --bots 12 --seats 17", &["--seats", "cannot have 17 seats", "2 to 16"]);
     dry("--kind tables --bots 4 --seats 5", &["one table: 4", "at least 5"]);
     dry("--kind tables --bots 12 --seats 5 --games 9", &["--games", "tables", "--seats, --legs"]);
-    dry("--kind solo --bots 12 --seats 1", &["--seats", "1 seats are not possible", "solo"]);
+    dry("--kind solo --bots 12 --seats 1", &["--seats", "cannot have 1 seat;", "solo"]);
     dry("--kind solo --bots 12 --sides both", &["--sides", "solo", "--legs"]);
     dry("--kind round_robin --bots 12 --legs 0", &["--legs", "0", "1 to 1000"]);
     dry("--kind round_robin --bots 12 --boards -1", &["--boards", "-1", "1 to 1000"]);

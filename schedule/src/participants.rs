@@ -55,7 +55,7 @@ impl Participants {
         }
     }
 
-    /// The number of tables that the last change added; `None` if the plan has no history.
+    /// The number of tables that the last change added, at most; `None` if the plan has no history.
     pub fn new_tables(&self) -> Option<u64> {
         self.plan.as_ref().map(|plan| match plan {
             HistoryPlan::Foursomes(plan) => plan.new_tables,

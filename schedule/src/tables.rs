@@ -37,7 +37,9 @@ pub struct TableSeats(usize);
 /// The error for a number of seats that a table cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{0} seats are not possible; choose 2 to {MAX_SEATS}, or kind solo for bots that play alone"
+    "a table cannot have {0} {noun}; choose 2 to {MAX_SEATS}, or kind solo for bots that \
+     play alone",
+    noun = if .0 == "1" { "seat" } else { "seats" }
 )]
 pub struct TableSeatsError(String);
 
@@ -120,7 +122,8 @@ pub struct TablePlan {
     changed: BTreeMap<u64, Option<SeatedBots>>,
     /// The number of tables, including those that were removed.
     indices: u64,
-    /// The number of tables that the last change replaced or added.
+    /// The maximum number of tables that the last change replaced or added: a table that it
+    /// replaced twice counts twice.
     pub(crate) new_tables: u64,
     claim: Claim,
 }

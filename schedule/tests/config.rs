@@ -51,7 +51,7 @@ fn invalid_options_are_errors() {
     let both = "kind = \"foursomes\"\nmeetings = 3\ngames = 100";
     check(both, &["meetings = 3", "games = 100", "one of them"]);
     check("kind = \"tables\"", &["seats"]);
-    check("kind = \"tables\"\nseats = 17", &["17 seats are not possible", "2 to 16"]);
+    check("kind = \"tables\"\nseats = 17", &["a table cannot have 17 seats", "2 to 16"]);
     check("kind = \"tables\"\nseats = 5\nlegs = 0", &["0 is not possible", "1 to 1000"]);
     check("kind = \"solo\"\nseats = 1", &["seats", "legs"]);
     check("kind = \"episodes\"\nepisodes = 0", &["0 is not possible"]);

@@ -131,20 +131,35 @@ fn plans_depend_on_the_seed_alone() {
     }
 }
 
-/// A change of this digest would change running tournaments. It needs a new kind of schedule.
+/// The first digits of a digest of all tables.
+fn digest(matches: Matches) -> String {
+    let places: Vec<_> = matches.flat_map(|table| table.seats().to_vec()).collect();
+    let text: Vec<_> = places.iter().map(ToString::to_string).collect();
+    Seed::of_text(&text.join(" ")).to_string()[..16].to_owned()
+}
+
+/// A change of a digest would change running tournaments. It needs a new kind of schedule.
 #[test]
 fn plans_never_change() {
-    let digest = |bots, seats| {
-        let all = matches(tables(seats, 3), bots, "fixed");
-        let places: Vec<_> = all.flat_map(|table| table.seats().to_vec()).collect();
-        let text: Vec<_> = places.iter().map(ToString::to_string).collect();
-        Seed::of_text(&text.join(" ")).to_string()[..16].to_owned()
-    };
-    let digests = [(12, 5), (40, 3), (16, 16), (500, 6)].map(|(bots, seats)| digest(bots, seats));
+    let digests = [(12, 5), (40, 3), (16, 16), (500, 6)]
+        .map(|(bots, seats)| digest(matches(tables(seats, 3), bots, "fixed")));
     assert_eq!(
         digests,
         ["a50b8d17fca18149", "7bedebfb03b3fdaa", "424a29ab6375e3fd", "7360decaf8d2d628"]
     );
+    // A bot joins, one leaves, and one replaces another. Among 100 bots the search draws tables.
+    for (bots, expected) in [
+        (12, ["d2589c841b37c795", "8e0eefff995662f7", "7ef7265757649912"]),
+        (100, ["f17ba7e0dafe67e1", "f260ea7c804a94f3", "43df8afd8de1506d"]),
+    ] {
+        let mut plan = ChangingPlan::new(5, 3, bots);
+        let changes: [(&[usize], usize); 3] = [(&[], 1), (&[7], 0), (&[3], 1)];
+        let digests = changes.map(|(left, joined)| {
+            plan.change(left, joined).unwrap();
+            digest(plan.matches())
+        });
+        assert_eq!(digests, expected, "{bots} bots");
+    }
 }
 
 #[test]
@@ -162,9 +177,9 @@ fn impossible_tables_are_errors() {
     assert_eq!(plan(tables(5, 1), 4), ScheduleError::TooFew { bots: 4, min: 5, plan: "one table" });
     assert_eq!(plan(tables(5, 1), 70_000), ScheduleError::TooMany { bots: 70_000 });
     assert!(matches!(plan(schedule(1, 1), 0), ScheduleError::TooFew { .. }));
-    for seats in [-1, 0, 1, 17] {
+    for (seats, text) in [(-1, "-1 seats"), (0, "0 seats"), (1, "1 seat"), (17, "17 seats")] {
         let error = TableSeats::try_from(seats).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{seats} seats are not possible")), "{error}");
+        assert!(error.starts_with(&format!("a table cannot have {text}; ")), "{error}");
     }
 }
 

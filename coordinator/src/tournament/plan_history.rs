@@ -137,10 +137,10 @@ pub(super) fn field_of(
     };
     let history = PlanHistory::deserialize(stored)
         .map_err(|error| format!("cannot read the lineage: {error}"))?;
-    if !history.is_complete() {
-        return Err("the lineage does not have one bot for each place".to_owned());
-    }
     let (entered, owners) = source.field();
+    if !history.is_complete() || !history.has_present(&entered) {
+        return Err("the lineage is not a history of the bots of the edition".to_owned());
+    }
     let planner =
         HistoryPlanner { schedule: file.schedule, seed: source.seed, owners, entered: &entered };
     planner.field(&history).map_err(|error| error.to_string())
@@ -278,13 +278,25 @@ impl PlanHistory {
         &self.bots
     }
 
-    /// Whether each place has one bot, and only existing places are left.
+    /// Whether each place has one bot, which leaves at most once and after it joined.
     fn is_complete(&self) -> bool {
         let RosterHistory { base, steps } = &self.lineage;
-        let counts = steps.iter().map(|step| step.joined).chain([*base]);
-        let places = counts.fold(0, usize::saturating_add);
-        let mut left = steps.iter().flat_map(|step| &step.left);
-        places == self.bots.len() && left.all(|place| usize::from(*place) < places)
+        let mut places = *base;
+        let mut left = HashSet::new();
+        let are_possible = steps.iter().all(|step| {
+            let can_leave = |place: &Bot| usize::from(*place) < places && left.insert(*place);
+            let is_possible = step.left.is_sorted() && step.left.iter().all(can_leave);
+            places = places.saturating_add(step.joined);
+            is_possible
+        });
+        are_possible && places == self.bots.len()
+    }
+
+    /// Whether these bots are present after all steps, each in one place. The history must be
+    /// complete.
+    fn has_present(&self, bots: &[BotId]) -> bool {
+        self.lineage.present().len() == bots.len()
+            && self.present(&self.lineage) == bots.iter().copied().collect()
     }
 
     /// The same history with other ids of its bots.
@@ -312,5 +324,73 @@ impl PlanHistory {
         let joined: usize = steps.iter().map(|step| step.joined).sum();
         let left: usize = steps.iter().map(|step| step.left.len()).sum();
         format!("extends a plan for {} bots: {joined} joined, {left} left", self.lineage.base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arbiter_games::Games;
+    use arbiter_schedule::{FoursomesConfig, TableSeats, Tables};
+    use serde_json::{Value, json};
+
+    use super::super::plan_derivation::SourceBot;
+    use super::*;
+
+    /// The participants of an edition whose published source has this history. Bots are numbers:
+    /// the first `entrants` take part.
+    fn participants(
+        schedule: Schedule,
+        entrants: usize,
+        (bots, base, steps): (&[usize], usize, &Value),
+    ) -> Result<Participants, String> {
+        let text = "name = \"cup\"\ngame = \"wojna\"\n";
+        let file = TournamentFile::parse(&Games::built_in(), text).unwrap();
+        let bot = |number: usize| SourceBot { name: format!("b{number}"), owner: 0 };
+        let source = EditionSource {
+            edition: 1,
+            seed: Seed::of_text("forged"),
+            entrants,
+            bots: (0..bots.len()).map(bot).collect(),
+            lineage: Some(json!({ "bots": bots, "base": base, "steps": steps, "fresh": "first" })),
+        };
+        field_of(&source, &TournamentFile { schedule, ..file })
+    }
+
+    #[test]
+    fn a_forged_history_is_an_error() {
+        let bots: Vec<_> = (0..17).collect();
+        let twice: Vec<_> = (0..16).chain([15]).collect();
+        let all_replaced: Vec<_> = (16..28).chain(0..16).collect();
+        let all: Vec<_> = (0..12).collect();
+        let [joins, leaves] =
+            [json!({ "left": [], "joined": 5 }), json!({ "left": [16], "joined": 0 })];
+        let seats = TableSeats::try_from(4).unwrap();
+        for schedule in
+            [Schedule::Tables(Tables::of(seats)), Schedule::Foursomes(FoursomesConfig::Least)]
+        {
+            let plan = |entrants, bots: &[usize], base, steps: Value| {
+                participants(schedule, entrants, (bots, base, &steps))
+            };
+            let plan_of_16 = plan(16, &bots, 12, json!([joins, leaves])).unwrap();
+            assert_eq!(plan_of_16.bots(), 16);
+            for (entrants, bots, base, steps, forgery) in [
+                (16, &bots, 12, json!([leaves, joins]), "a bot leaves before it joins"),
+                (16, &bots, 12, json!([joins, leaves, leaves]), "a bot leaves twice"),
+                (15, &bots, 12, json!([joins, { "left": [16, 15], "joined": 0 }]), "out of order"),
+                (16, &bots, 17, json!([]), "a present bot does not take part"),
+                (16, &twice, 17, json!([]), "a bot has two places"),
+                (17, &bots, 12, json!([joins, leaves]), "a bot that left takes part"),
+                (
+                    16,
+                    &all_replaced,
+                    12,
+                    json!([{ "left": all, "joined": 0 }, { "left": [], "joined": 16 }]),
+                    "all leave at once",
+                ),
+            ] {
+                let outcome = plan(entrants, bots, base, steps);
+                assert!(outcome.is_err(), "{forgery}: {outcome:?}");
+            }
+        }
     }
 }

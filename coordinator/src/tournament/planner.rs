@@ -125,14 +125,14 @@ impl<'a> Planner<'a> {
         let plays_both_sides =
             matches!(self.file.schedule, Schedule::RoundRobin(rules) if rules.sides == Sides::Both);
         let shared = plays_both_sides && self.file.game().official.shared_deals;
+        let has_history = self.file.schedule.has_history();
         let bots = match self.file.schedule {
-            Schedule::Foursomes(_) | Schedule::Tables(_) => KeyBots::Sorted,
             Schedule::Solo(_) => KeyBots::None,
-            _ if shared => KeyBots::Sorted,
+            _ if has_history || shared => KeyBots::Sorted,
             _ => KeyBots::BySeat,
         };
         let mut seed_keys = SeedKeys { names: self.names, bots, repeats: HashMap::new() };
-        if matches!(self.file.schedule, Schedule::Foursomes(_) | Schedule::Tables(_)) {
+        if has_history {
             seed_keys.repeats = seed_keys.repeated(planned);
         }
         seed_keys
@@ -236,4 +236,39 @@ fn place_of(seat: Entrant) -> Bot {
 
 fn index(board: u16) -> i16 {
     i16::try_from(board).expect("there are at most 1000 boards")
+}
+
+#[cfg(test)]
+mod tests {
+    use arbiter_games::Games;
+    use arbiter_schedule::Solo;
+
+    use super::*;
+    use crate::tournament::beacon::keyed_seed;
+    use crate::tournament::lot_assignment::deal_seed;
+
+    /// The seeds of the solo matches of two bots, in the order of the legs.
+    fn solo_seeds(bots: [&str; 2], edition: Seed) -> Vec<[Seed; 2]> {
+        let text = "name = \"alone\"\ngame = \"gomoku\"\n";
+        let file = TournamentFile::parse(&Games::built_in(), text).unwrap();
+        let file = TournamentFile { schedule: Schedule::Solo(Solo::default()), ..file };
+        let names = bots.map(|name| NameKey::of(edition, name));
+        let field = Participants::from(names.len());
+        let planner = Planner::new(&file, &field, &names, edition).unwrap().unwrap();
+        let seeds: Vec<_> =
+            planner.matches().map(|planned| deal_seed(edition, planned.seed_key)).collect();
+        seeds.chunks(2).map(|leg| leg.try_into().unwrap()).collect()
+    }
+
+    /// Otherwise an author who knows the problems of earlier editions knows those of the final one.
+    #[test]
+    fn a_beacon_changes_the_seeds_of_solo_matches_and_other_bots_do_not() {
+        let committed = Seed::of_text("spring");
+        let seeds = solo_seeds(["ada", "bob"], committed);
+        assert_eq!(seeds.len(), 10);
+        assert!(seeds.iter().all(|[first, second]| first == second), "{seeds:?}");
+        assert_eq!(solo_seeds(["eve", "ada"], committed), seeds);
+        let keyed = solo_seeds(["ada", "bob"], keyed_seed(committed, "1a17d"));
+        assert!(keyed.iter().all(|leg| !seeds.contains(leg)), "{keyed:?}");
+    }
 }

@@ -8,6 +8,7 @@ use arbiter_proto::v1::{
     CancelTournamentRequest, CloseTournamentRequest, ReinstateBotRequest, RetrySetAsideRequest,
     RetryTrialRequest, StartEditionRequest, Tournament, WithdrawBotRequest,
 };
+use arbiter_schedule::Schedule;
 use axum::extract::{Multipart, Path};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Redirect;
@@ -140,7 +141,7 @@ pub(super) fn package_form(session: &Session, tournament: &str, is_missing: bool
 /// Whether a new edition extends the plan of the one before it.
 fn plans_incrementally(tournament: &Tournament) -> bool {
     let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
-    ["foursomes", "tables"].contains(&settings["schedule"]["kind"].as_str().unwrap_or_default())
+    Schedule::deserialize(&settings["schedule"]).is_ok_and(Schedule::has_history)
 }
 
 /// Starts an edition.

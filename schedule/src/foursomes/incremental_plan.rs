@@ -46,8 +46,8 @@ impl FoursomesConfig {
     /// The plan after a history of changes; `members` has one member for each place.
     ///
     /// # Errors
-    /// As for [`FoursomesConfig::plan`] with the bots of the base, or if fewer than 4 bots remain,
-    /// or there are more than 5000 places.
+    /// As for [`FoursomesConfig::plan`] with the bots of the base, or if fewer than 4 bots remain
+    /// after a change, or there are more than 5000 places.
     pub(crate) fn incremental_plan(
         self,
         history: &RosterHistory,
@@ -68,7 +68,12 @@ impl FoursomesConfig {
             seed,
             if has_owners { &owners } else { &[] },
         );
-        history.steps.iter().for_each(|step| planner.apply(step));
+        let mut present = history.base;
+        for step in &history.steps {
+            present = present + step.joined - step.left.len();
+            check(present)?;
+            planner.apply(step);
+        }
         let claim = planner.claim();
         let bot =
             |place: Bot| members[usize::from(place)].bot.expect("a bot that left has no tables");

@@ -7,9 +7,9 @@
 //!   the bot that leaves, each in the seat that it had.
 //! - *A bot joins when another bot leaves.* It gets the tables of the other bot.
 //!
-//! So every bot keeps exactly as many matches as the others, and exactly as many in each seat. A bot
-//! that joins costs l · (s + 1) tables in l legs, and one that leaves l · s. Which tables these are
-//! is a search: among some tables drawn at random, it takes those with which the squares of all
+//! So every bot keeps exactly as many matches as the others, and exactly as many in each seat. A
+//! bot that joins costs l · (s + 1) tables in l legs, and one that leaves l · s. Which tables these
+//! are is a search: among some tables drawn at random, it takes those with which the squares of all
 //! pairs' meetings grow least. Memory holds the changed tables, and a counter for each pair.
 
 use arbiter_games::{Dice, Seed};
@@ -141,7 +141,8 @@ impl Exchanger {
         self.seed.dice(self.changes)
     }
 
-    /// The index of the table with the lowest cost. `cost` is `None` for tables that cannot be used.
+    /// The index of the table with the lowest cost. `cost` is `None` for tables that cannot be
+    /// used.
     fn cheapest(
         &self,
         dice: &mut Dice,

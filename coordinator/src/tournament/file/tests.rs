@@ -202,7 +202,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "wojna",
         "[schedule]\nkind = \"tables\"\nseats = 17",
-        "line 5: [schedule] seats = 17: 17 seats are not possible; choose 2 to 16, or kind solo for bots that play alone",
+        "line 5: [schedule] seats = 17: a table cannot have 17 seats; choose 2 to 16, or kind solo for bots that play alone",
     ),
     (
         "gomoku",
