@@ -1,4 +1,4 @@
-//! Starter kits: complete bots for authors to begin with.
+//! Starter kits: complete small bots for authors.
 //!
 //! The text for authors of bots shows a complete bot in a block of code that names its language. In
 //! other languages the house bots of the game serve, if they need no more than their own folder.
@@ -17,6 +17,9 @@ use crate::package_files::{BotFile, PackageFiles};
 
 /// The manifest of a bot.
 const BOT_TOML: &str = "bot.toml";
+
+/// Maximum length of a manifest, in bytes: that of workers.
+const MAX_MANIFEST: usize = 64 << 10;
 
 /// The program of a bot that is compiled.
 const PROGRAM: &str = "bot";
@@ -84,11 +87,6 @@ impl Starter {
         starters(package.bot_md.as_deref().unwrap_or_default(), package.bots.iter().cloned())
     }
 
-    /// Its size in memory, in bytes.
-    pub fn size(&self) -> usize {
-        self.files.iter().map(|file| file.path.len() + file.contents.len()).sum()
-    }
-
     /// The files of the kit for a bot of this name, the manifest first.
     pub fn files(&self, name: &str) -> Vec<BotFile> {
         let name = Value::from(name);
@@ -133,6 +131,9 @@ impl Starter {
     fn of_bot(mut files: Vec<BotFile>) -> Option<Self> {
         let at = files.iter().position(|file| file.path == BOT_TOML)?;
         let text = String::from_utf8(files.remove(at).contents).ok()?;
+        if text.len() > MAX_MANIFEST {
+            return None;
+        }
         let mut manifest: Table = text.parse().ok()?;
         manifest.remove("name");
         let first = |key: &str| manifest.get(key)?.as_array()?.first()?.as_str();

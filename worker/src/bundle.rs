@@ -16,6 +16,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use arbiter_packages::{BUILD_NAMES, IGNORED_NAMES};
 use thiserror::Error;
 
 use crate::bot::manifest::{self, Manifest};
@@ -37,12 +38,6 @@ pub const MAX_ENTRIES: usize = 10_000;
 
 /// Zstandard level of bundles: each is packed once and fetched by every worker.
 const ZSTD_LEVEL: i32 = 9;
-
-/// Names that a submission does not include, in any directory.
-const IGNORED_NAMES: [&str; 6] = [".git", ".hg", ".jj", ".svn", "__pycache__", ".DS_Store"];
-
-/// Names of the directories of builds, which a package does not include.
-pub(crate) const BUILD_NAMES: [&str; 2] = ["node_modules", "target"];
 
 /// Limits of a bundle.
 const LIMITS: ArchiveLimits =

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use arbiter_games::GameInfo;
 use arbiter_packages::{
-    BOT_MD, BOTS, Carrier, Descriptor, GAME_TOML, MAX_BOT_MD, MAX_DESCRIPTOR, RulesHost, WasmRules,
-    is_beside_rules,
+    BOT_MD, BOTS, BUILD_NAMES, Carrier, Descriptor, GAME_TOML, MAX_BOT_MD, MAX_DESCRIPTOR,
+    RulesHost, WasmRules, is_beside_rules,
 };
 
 use crate::bot::{self, BotError};
 use crate::bounded_read::{read_at_most, read_text_at_most, within};
-use crate::bundle::{BUILD_NAMES, Bundle, BundleError, MAX_BUNDLE, unpack};
+use crate::bundle::{Bundle, BundleError, MAX_BUNDLE, unpack};
 use crate::rules_process::RulesProgram;
 use crate::sandbox::{BotSource, Host, ScratchDir};
 use crate::seat::StopSignal;

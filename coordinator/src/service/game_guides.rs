@@ -1,14 +1,16 @@
-//! What authors of bots begin with: the text about a tournament's game, and starter kits.
+//! The text for authors of bots of a tournament's game, and starter kits.
 //!
 //! The text and the kits of a built-in game are part of the program, those of a game package are in
-//! its packed files. Packages come from organisers, and still only a few of their files are read, in
-//! memory and within limits ([`PackageFiles`]). Nothing of a package is unpacked or run here.
+//! its packed files. Only a few files of a package are read, in memory and within limits
+//! ([`PackageFiles`]). Nothing of a package is unpacked or run here.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use arbiter_games::Game;
 use arbiter_packages::{PackageFiles, Starter};
+use arbiter_proto::settings::GamePackage;
+use tokio::sync::OnceCell;
 use tokio::sync::mpsc::Receiver;
 
 use super::game_packages::package_of;
@@ -17,79 +19,116 @@ use crate::cache::Cache;
 use crate::db::tournaments::Tournament;
 use crate::game_package;
 
-/// Maximum size of the cache of what packages contain, in bytes.
-const MAX_CACHED: usize = 32 << 20;
+/// Maximum number of cached guides of packages, and of built-in games. One of a package has at most
+/// 2 MiB: a kit of at most 256 KiB for each of the seven languages, and the text.
+const MAX_CACHED: usize = 16;
 
-/// What authors of bots begin with.
-#[derive(Clone, Debug)]
+/// How to write a bot for the game of a tournament.
+#[derive(Debug)]
 pub(crate) struct GameGuide {
     /// The game.
     pub(crate) game: Game,
+    /// The text and the starter kits.
+    pub(crate) content: Arc<GuideContent>,
+}
+
+/// The text for authors of bots, and starter kits.
+#[derive(Debug)]
+pub(crate) struct GuideContent {
     /// How to write a bot, in Markdown. It is not trusted if the game is a package.
     pub(crate) text: String,
     /// A starter kit for each language.
     pub(crate) starters: Vec<Starter>,
 }
 
-/// The guides of packages, by the digests of their packed files.
-#[derive(Clone, Debug)]
-pub(super) struct GuideCache(Cache<[u8; 32], PackageGuide>);
+/// What is read of a package, or why its packed files cannot be read.
+type PackageGuide = Result<Arc<GuideContent>>;
 
-/// The part of a guide that is read from a package.
-#[derive(Clone, Debug)]
-struct PackageGuide {
-    text: String,
-    starters: Vec<Starter>,
+/// The guides of built-in games by name, and of packages by the digests of their packed files.
+#[derive(Debug)]
+pub(super) struct GuideCache {
+    built_in: Cache<String, GuideContent>,
+    packages: Cache<[u8; 32], OnceCell<PackageGuide>>,
 }
 
 impl Default for GuideCache {
     fn default() -> Self {
-        let weigh = |guide: &PackageGuide| {
-            guide.text.len() + guide.starters.iter().map(Starter::size).sum::<usize>()
-        };
-        Self(Cache::weighted(MAX_CACHED, weigh))
+        Self { built_in: Cache::new(MAX_CACHED), packages: Cache::new(MAX_CACHED) }
+    }
+}
+
+impl GuideCache {
+    /// The guide of a package. If it is not known, it is read after a permit was obtained. Reads of
+    /// one package share their result. If the request is dropped, the read continues: it keeps its
+    /// permit, and its result is stored. An error of `read` itself is not stored.
+    async fn get_or_read<P: Send + 'static>(
+        &self,
+        bundle: [u8; 32],
+        permit: impl Future<Output = Result<P>>,
+        read: impl Future<Output = Result<PackageGuide>> + Send + 'static,
+    ) -> PackageGuide {
+        let guide = self.packages.get_or_insert_with(bundle, OnceCell::new);
+        if let Some(guide) = guide.get() {
+            return guide.clone();
+        }
+        let permit = permit.await?;
+        let reading = tokio::spawn(async move {
+            let _permit = permit;
+            guide.get_or_try_init(|| read).await.cloned()
+        });
+        reading.await.map_err(|_| ServiceError::stopping())??
     }
 }
 
 impl Service {
-    /// What authors of bots for a tournament begin with.
+    /// How to write a bot for the game of a tournament.
     pub(crate) async fn game_guide(&self, caller: &Caller, tournament: &str) -> Result<GameGuide> {
         let row = self.tournament(tournament).await?;
-        let package = package_of(&row)?;
-        let game = game_package::find(self.games(), &row.game, package.as_ref())
-            .map_err(|error| ServiceError::internal(error.to_string()))?;
-        let Some(package) = package else {
-            let text = game.guide.text.to_owned();
-            let starters = Starter::of_game(&game);
-            return Ok(GameGuide { game, text, starters });
-        };
-        let digest = *package.bundle.0.as_bytes();
-        let guide = if let Some(guide) = self.guides.0.get(&digest, None) {
-            guide
+        let (game, package) = self.game_and_package(&row)?;
+        let content = if let Some(package) = package {
+            let bundle = *package.bundle.0.as_bytes();
+            let read = self.clone().read_guide(row, bundle);
+            self.guides.get_or_read(bundle, self.permit(caller), read).await?
         } else {
-            let guide = self.read_guide(caller, &row, digest).await?;
-            self.guides.0.insert(digest, guide)
+            self.guides.built_in.get_or_insert_with(game.name.to_string(), || GuideContent {
+                text: game.guide.text.to_owned(),
+                starters: Starter::of_game(&game),
+            })
         };
-        let PackageGuide { text, starters } = Arc::unwrap_or_clone(guide);
-        Ok(GameGuide { game, text, starters })
+        Ok(GameGuide { game, content })
     }
 
-    /// Reads the guide in the package of a tournament.
-    async fn read_guide(
-        &self,
-        caller: &Caller,
-        tournament: &Tournament,
-        bundle: [u8; 32],
-    ) -> Result<PackageGuide> {
-        let _permit = self.permit(caller).await?;
-        let reader = PieceReader::new(self.package_pieces(tournament, bundle).await?);
-        let reading = tokio::task::spawn_blocking(|| PackageFiles::read(reader));
-        let files = reading.await.map_err(|_| ServiceError::stopping())?;
-        let files = files.map_err(|error| {
+    /// The game of a tournament.
+    pub(crate) async fn game_of(&self, tournament: &str) -> Result<Game> {
+        Ok(self.game_and_package(&self.tournament(tournament).await?)?.0)
+    }
+
+    fn game_and_package(&self, row: &Tournament) -> Result<(Game, Option<GamePackage>)> {
+        let package = package_of(row)?;
+        let game = game_package::find(self.games(), &row.game, package.as_ref())
+            .map_err(|error| ServiceError::internal(error.to_string()))?;
+        Ok((game, package))
+    }
+
+    /// Reads the guide in the package of a tournament. An error of the outer result is one of this
+    /// coordinator; the same read may succeed later.
+    async fn read_guide(self, row: Tournament, bundle: [u8; 32]) -> Result<PackageGuide> {
+        let mut reader = PieceReader::new(self.package_pieces(&row, bundle).await?);
+        let reading = tokio::task::spawn_blocking(move || {
+            let guide = PackageFiles::read(&mut reader).map(GuideContent::of_package);
+            reader.failure.map_or(Ok(guide), Err)
+        });
+        let guide = reading.await.map_err(|_| ServiceError::stopping())??;
+        Ok(guide.map(Arc::new).map_err(|error| {
             ServiceError::failed_precondition(format!("the game package cannot be read: {error}"))
-        })?;
+        }))
+    }
+}
+
+impl GuideContent {
+    fn of_package(files: PackageFiles) -> Self {
         let starters = Starter::of_package(&files);
-        Ok(PackageGuide { text: files.bot_md.unwrap_or_default(), starters })
+        Self { text: files.bot_md.unwrap_or_default(), starters }
     }
 }
 
@@ -97,11 +136,13 @@ impl Service {
 struct PieceReader {
     pieces: Receiver<Result<Vec<u8>, sqlx::Error>>,
     current: io::Cursor<Vec<u8>>,
+    /// Why a piece could not be read.
+    failure: Option<sqlx::Error>,
 }
 
 impl PieceReader {
     fn new(pieces: Receiver<Result<Vec<u8>, sqlx::Error>>) -> Self {
-        Self { pieces, current: io::Cursor::default() }
+        Self { pieces, current: io::Cursor::default(), failure: None }
     }
 }
 
@@ -113,9 +154,76 @@ impl Read for PieceReader {
                 return Ok(count);
             }
             match self.pieces.blocking_recv() {
-                Some(piece) => self.current = io::Cursor::new(piece.map_err(io::Error::other)?),
+                Some(Ok(piece)) => self.current = io::Cursor::new(piece),
+                Some(Err(error)) => {
+                    self.failure = Some(error);
+                    return Err(io::Error::other("a piece of the package cannot be read"));
+                }
                 None => return Ok(0),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::{Semaphore, mpsc, oneshot};
+
+    use super::*;
+
+    const BUNDLE: [u8; 32] = [1; 32];
+
+    fn unreadable() -> ServiceError {
+        ServiceError::failed_precondition("not a package")
+    }
+
+    #[tokio::test]
+    async fn a_read_outlives_its_request_with_its_permit_and_its_result() {
+        let cache = Arc::new(GuideCache::default());
+        let permits = Arc::new(Semaphore::new(1));
+        let (begin, begun) = oneshot::channel();
+        let (end, ended) = oneshot::channel::<()>();
+        let request = tokio::spawn({
+            let cache = Arc::clone(&cache);
+            let permits = Arc::clone(&permits);
+            async move {
+                let permit = async { Ok(permits.acquire_owned().await.unwrap()) };
+                let read = async {
+                    begin.send(()).unwrap();
+                    ended.await.unwrap();
+                    Ok(Err(unreadable()))
+                };
+                cache.get_or_read(BUNDLE, permit, read).await.map(|_| ())
+            }
+        });
+        begun.await.unwrap();
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        assert_eq!(permits.available_permits(), 0, "the read keeps its permit");
+        end.send(()).unwrap();
+        let _permit = permits.acquire().await.unwrap();
+        let again = async { panic!("the package was read again") };
+        let result = cache.get_or_read(BUNDLE, async { Ok(()) }, again).await;
+        assert_eq!(result.unwrap_err(), unreadable(), "failures are cached");
+    }
+
+    #[tokio::test]
+    async fn errors_of_this_coordinator_are_not_cached() {
+        let cache = GuideCache::default();
+        let free = || async { Ok(()) };
+        let failed = async { Err(ServiceError::stopping()) };
+        let result = cache.get_or_read(BUNDLE, free(), failed).await;
+        assert_eq!(result.unwrap_err(), ServiceError::stopping());
+        let result = cache.get_or_read(BUNDLE, free(), async { Ok(Err(unreadable())) }).await;
+        assert_eq!(result.unwrap_err(), unreadable());
+    }
+
+    #[test]
+    fn a_piece_that_cannot_be_read_is_no_error_of_the_package() {
+        let (send, pieces) = mpsc::channel(1);
+        send.try_send(Err(sqlx::Error::PoolTimedOut)).unwrap();
+        let mut reader = PieceReader::new(pieces);
+        assert!(PackageFiles::read(&mut reader).is_err());
+        assert!(reader.failure.is_some());
     }
 }

@@ -80,8 +80,10 @@ impl Service {
         pieces: impl Stream<Item = Result<Vec<u8>>>,
     ) -> Result<(GamePackage, ReceivedBundle)> {
         let mut bundle = receive(pieces).await?;
-        let _permit = self.permit(caller).await?;
+        let permit = self.permit(caller).await?;
         let reading = tokio::task::spawn_blocking(move || {
+            // The read keeps the permit, even if the request is dropped meanwhile.
+            let _permit = permit;
             let files = PackageFiles::read(&bundle.file);
             bundle.file.rewind().map(|()| (files, bundle))
         });
@@ -200,7 +202,7 @@ pub(super) fn package_of(row: &tournaments::Tournament) -> Result<Option<GamePac
         .map_err(|error| ServiceError::internal(error.to_string()))
 }
 
-/// Refuses to open an edition before the package of its tournament is stored.
+/// Refuses to open an edition or to try a version before the package of its tournament is stored.
 pub(super) async fn check_stored(
     db: &mut PgConnection,
     row: &tournaments::Tournament,
@@ -210,7 +212,8 @@ pub(super) async fn check_stored(
         return Ok(());
     }
     Err(ServiceError::failed_precondition(format!(
-        "the game package of {} is missing; send it with arbiter tournament package {} DIR",
+        "the game package of {} is missing; an organiser sends it with arbiter tournament package \
+         {} DIR",
         row.name, row.name
     )))
 }

@@ -1,5 +1,5 @@
-//! "How to play": the text for authors of bots of a tournament's game, starter kits, and the file of
-//! its game package.
+//! "How to play": the text for authors of bots of a tournament's game, starter kits, and the file
+//! of its game package.
 
 use arbiter_games::Game;
 use arbiter_packages::{MAX_BOT_MD, packed_file};
@@ -23,13 +23,14 @@ pub(super) async fn show(
 ) -> Result<Markup, WebError> {
     let guide = session.service.game_guide(&session.caller, &tournament).await?;
     let title = format!("{tournament}: how to play {}", guide.game.title);
-    let is_cut = guide.text.len() as u64 >= MAX_BOT_MD;
+    let text = &guide.content.text;
+    let is_cut = text.len() as u64 >= MAX_BOT_MD;
     let body = html! {
         (downloads(&tournament, &guide))
-        @if guide.text.is_empty() {
+        @if text.is_empty() {
             p { "The game package has no text for authors of bots (BOT.md)." }
         } @else {
-            article.guide { (markdown::render(&guide.text)) }
+            article.guide { (markdown::render(text)) }
         }
         @if is_cut { p { "The text is longer. All of it is in the game package." } }
     };
@@ -41,10 +42,10 @@ fn downloads(tournament: &str, guide: &GameGuide) -> Markup {
     let file = package_file(&guide.game);
     let game = file.as_deref().unwrap_or(&guide.game.name);
     html! {
-        @if !guide.starters.is_empty() {
+        @if !guide.content.starters.is_empty() {
             p {
-                "Download a complete bot to begin with: "
-                @for (index, starter) in guide.starters.iter().enumerate() {
+                "Download a starter kit, a complete bot: "
+                @for (index, starter) in guide.content.starters.iter().enumerate() {
                     @if index > 0 { ", " }
                     a href={ "/t/" (tournament) "/how-to-play/" (starter.language) } download {
                         (starter.language)
@@ -78,11 +79,14 @@ pub(super) async fn starter(
     Path((tournament, language)): Path<(String, String)>,
 ) -> Result<Response, WebError> {
     let guide = session.service.game_guide(&session.caller, &tournament).await?;
-    let starter = guide.starters.iter().find(|starter| starter.language == language);
-    let name = format!("{}-bot", guide.game.name);
-    let archive = starter.and_then(|starter| starter.tar_gz(&name).ok()).ok_or_else(|| {
+    let starter = guide.content.starters.iter().find(|starter| starter.language == language);
+    let starter = starter.ok_or_else(|| {
         let message = format!("{} has no starter kit in {language}", guide.game.name);
         WebError::new(StatusCode::NOT_FOUND, message)
+    })?;
+    let archive = starter.tar_gz(&format!("{}-bot", guide.game.name)).map_err(|error| {
+        let message = format!("cannot pack the starter kit in {language}: {error}");
+        WebError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     })?;
     let file = format!("{}-{language}.tar.gz", guide.game.name);
     Ok(download::file(&file, "application/gzip", archive))
@@ -93,10 +97,10 @@ pub(super) async fn package(
     session: Session,
     Path(tournament): Path<String>,
 ) -> Result<Response, WebError> {
-    let guide = session.service.game_guide(&session.caller, &tournament).await?;
+    let game = session.service.game_of(&tournament).await?;
     let request = GetPackageRequest { tournament, digest: Vec::new() };
     let pieces = session.service.get_package(&session.caller, request).await?;
-    let file = package_file(&guide.game).unwrap_or_default();
+    let file = package_file(&game).unwrap_or_default();
     let pieces = pieces.map(|piece| piece.map(|piece| piece.bytes));
     Ok(download::file(&file, "application/zstd", Body::from_stream(pieces)))
 }

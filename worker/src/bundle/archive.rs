@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::fs;
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use arbiter_packages::stays_within;
 use tar::{Builder, EntryType, Header};
 
 use super::BundleError;
@@ -195,21 +196,6 @@ impl EntryLister<'_> {
         self.entries.push(ArchiveEntry { path, content });
         Ok(())
     }
-}
-
-/// Whether the text of a link at `path` to `target` stays below the top directory. Other links on
-/// its path may still lead outside.
-pub(super) fn stays_within(path: &Path, target: &Path) -> bool {
-    let mut depth = path.components().count() - 1;
-    for part in target.components() {
-        match part {
-            Component::Normal(_) => depth += 1,
-            Component::CurDir => {}
-            Component::ParentDir if depth > 0 => depth -= 1,
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
-        }
-    }
-    target.as_os_str().len() <= MAX_PATH_LEN
 }
 
 pub(super) fn leads_outside(path: &Path) -> BundleError {

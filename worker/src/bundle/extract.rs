@@ -14,10 +14,11 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use arbiter_packages::stays_within;
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::BundleError;
-use super::archive::{ArchiveLimits, MAX_NAME_LEN, MAX_PATH_LEN, leads_outside, stays_within};
+use super::archive::{ArchiveLimits, MAX_NAME_LEN, MAX_PATH_LEN, leads_outside};
 
 /// Binary logarithm of the largest decompression window, in bytes. Our own archives need no more.
 const MAX_WINDOW_LOG: u32 = 25;
