@@ -100,8 +100,8 @@ fn defects_of_rules_are_found() {
         ),
         (listed, "if not 1 <= int(reply[\"text\"]) <= 3:", "hostile", "ValueError"),
         ("if \"forfeit\" in reply:", "if False:", "forfeits", "KeyError"),
-        (over, "[2, 0]", "playouts", "did not match any variant"),
-        (over, "[[2], [0], [0]]", "playouts", "the scores of 2 seats need"),
+        (over, "[2, 0]", "playouts", "must be a list with a list of whole numbers"),
+        (over, "[[2], [0], [0]]", "playouts", "each of 2 seats needs 1 number"),
         ("\"ask\": self.turn", "\"ask\": 3", "playouts", "seat 3 is not one of"),
         (listed, "if reply[\"text\"] not in (\"1\", \"2\"):", "playouts", "as legal, and then"),
         ("self.heap -= int(reply[\"text\"])", "pass", "playouts", "does not end within"),
@@ -163,6 +163,13 @@ fn records_in_tests_must_replay_with_changed_files_that_play_the_same() {
     let problem = report["problem"].as_str().unwrap();
     assert!(code == 1 && problem.contains("line 2: expected by the rules"), "{report}");
     fs::write(&rules, text).unwrap();
+    let toml = Path::new(&package).join("game.toml");
+    let descriptor = fs::read_to_string(&toml).unwrap();
+    fs::write(&toml, descriptor.replace("version = \"1\"", "version = \"2\"")).unwrap();
+    let (code, report) = golden();
+    let problem = report["problem"].as_str().unwrap();
+    assert!(code == 1 && problem.contains("with version 1 of the rules; the package"), "{report}");
+    fs::write(&toml, descriptor).unwrap();
     let record = files(Path::new(&tests)).remove(0);
     let edited = fs::read_to_string(&record).unwrap().replacen("\"reply\":\"", "\"reply\":\"1", 1);
     fs::write(&record, edited).unwrap();
@@ -211,7 +218,10 @@ fn a_packed_package_is_used_like_its_folder() {
 fn wrong_calls_name_the_remedy() {
     let bots = Bots::new();
     let parent = bots.path().to_str().unwrap();
-    for (name, cause) in [("My Game", "name: write 1 to 32"), ("gomoku", "a built-in game")] {
+    for (name, cause) in [
+        ("My Game", "`My Game` cannot be the name of a game: write 1 to 32"),
+        ("gomoku", "a built-in game"),
+    ] {
         let output = run(&["game", "new", name, "--lang", "python", "--in", parent]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && stderr.contains(cause), "{stderr}");

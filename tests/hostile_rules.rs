@@ -146,7 +146,7 @@ fn answers_that_are_not_possible_are_faults() {
         (
             "score",
             "input(); say('{\"do\":[{\"over\":[[1],[2],[3]]}]}'); input()",
-            "the scores of 2",
+            "each of 2 seats needs 1 number",
         ),
         (
             "infinite",
@@ -192,7 +192,7 @@ fn rules_that_break_the_dialogue_are_faults() {
         (
             "twice",
             "input(); say(ASK + '\\n' + ASK)\nfor line in sys.stdin: say(ASK)",
-            "more than one",
+            "a second line; write nothing but one answer",
         ),
         ("unended", "input(); os.write(1, OVER.encode()); sys.exit(0)", "exited with code 0"),
         ("stdin", "input(); os.close(0); say(ASK); time.sleep(999)", "closed its standard input"),

@@ -4,6 +4,7 @@ use std::iter;
 
 use arbiter_games::{Forfeit, Seat};
 
+use crate::answer_error::AnswerError;
 use crate::protocol::{
     Action, Answer, MAX_ALLOWANCE, MAX_ARGUMENTS, MAX_BAD_ANSWERS, MAX_FRAME, MAX_SCORE, MAX_TEXT,
     MAX_TOLD,
@@ -29,13 +30,13 @@ impl AnswerCheck {
     ///
     /// # Errors
     /// What is wrong with the first one that is not possible.
-    pub(crate) fn check(mut self, answer: &Answer) -> Result<(), String> {
+    pub(crate) fn check(mut self, answer: &Answer) -> Result<(), AnswerError> {
         let mut asked = Vec::new();
         for (number, action) in iter::zip(1.., &answer.actions) {
             let is_last = number == answer.actions.len();
             check_order(action, is_last, &mut asked)
                 .and_then(|()| self.check_action(action))
-                .map_err(|cause| format!("action {number}: {cause}"))?;
+                .map_err(|cause| AnswerError::in_action(number, action, &cause))?;
         }
         Ok(())
     }
@@ -158,7 +159,8 @@ impl AnswerCheck {
         let seats = self.dismissed.len();
         let columns = self.columns;
         if scores.len() != seats || scores.iter().any(|score| score.len() != columns) {
-            return Err(format!("the scores of {seats} seats need {columns} numbers each"));
+            let plural = if columns == 1 { "" } else { "s" };
+            return Err(format!("each of {seats} seats needs {columns} number{plural} in `over`"));
         }
         let bounds = -MAX_SCORE..=MAX_SCORE;
         match scores.iter().flatten().find(|score| !bounds.contains(score)) {

@@ -3,6 +3,7 @@
 use std::iter;
 
 use arbiter_games::{Forfeit, Frame, Seat};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -107,21 +108,66 @@ impl Kind {
 ///
 /// # Errors
 /// What is wrong with it: the action, its member, and what is expected.
-pub(crate) fn parse(text: &str, seats: usize) -> Result<Answer, String> {
+pub(crate) fn parse(text: &str, seats: usize) -> Result<Answer, AnswerError> {
     serde_json::from_str(text).map_err(|error| {
         let value = serde_json::from_str(text).ok();
-        value.and_then(|value| explain(&value, seats)).unwrap_or_else(|| error.to_string())
+        let explained = value.and_then(|value| explain(&value, seats));
+        explained.unwrap_or_else(|| AnswerError::Whole(error.to_string()))
     })
 }
 
-/// The cause of a fault by an answer that is not valid.
-pub(crate) fn wrong_answer(question: &str, answer: &str, cause: &str) -> String {
-    format!("{cause}; asked: {}; answered: {}", quote(question), quote(answer))
+/// What is wrong with an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AnswerError {
+    /// One of its actions, which the text quotes.
+    Action(String),
+    /// The answer as a whole.
+    Whole(String),
 }
 
-/// The beginning of a line.
+impl AnswerError {
+    /// The action with this number, from 1, is wrong.
+    pub(crate) fn in_action(number: usize, action: &impl Serialize, cause: &str) -> Self {
+        let action = serde_json::to_string(action).unwrap_or_default();
+        Self::Action(format!("action {number}: {cause}: {}", quote(&action)))
+    }
+
+    /// The cause of a fault: with the question, and with the answer unless one action is wrong.
+    pub(crate) fn fault(&self, question: &str, answer: &str) -> String {
+        let asked = quote(question);
+        match self {
+            Self::Action(cause) => format!("{cause}; asked: {asked}"),
+            Self::Whole(cause) => format!("{cause}; asked: {asked}; answered: {}", quote(answer)),
+        }
+    }
+}
+
+/// The beginning of a line, with short pictures.
 pub(crate) fn quote(line: &str) -> String {
-    cut(line, MAX_LINE)
+    match serde_json::from_str::<Value>(line) {
+        Ok(mut value) if line.contains("\"svg\"") => {
+            shorten_pictures(&mut value);
+            cut(&value.to_string(), MAX_LINE)
+        }
+        _ => cut(line, MAX_LINE),
+    }
+}
+
+/// Pictures would leave no room for the rest of a quoted line.
+fn shorten_pictures(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(shorten_pictures),
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name == "svg" && member.is_string() {
+                    *member = "<svg …>".into();
+                } else {
+                    shorten_pictures(member);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 fn cut(text: &str, length: usize) -> String {
@@ -132,21 +178,22 @@ fn cut(text: &str, length: usize) -> String {
 }
 
 /// What is wrong with an answer; `None` if it has the right form.
-fn explain(answer: &Value, seats: usize) -> Option<String> {
+fn explain(answer: &Value, seats: usize) -> Option<AnswerError> {
+    let whole = |cause: String| Some(AnswerError::Whole(cause));
     let form = r#"the answer must be an object {"do":[…]}"#;
     let Value::Object(members) = answer else {
-        return Some(format!("{form}, not {}", say(answer)));
+        return whole(format!("{form}, not {}", quote_value(answer)));
     };
     if let Some(other) = members.keys().find(|name| *name != "do") {
-        return Some(format!("{form} without a member {other:?}"));
+        return whole(format!("{form} without a member {other:?}"));
     }
-    let Some(actions) = members.get("do") else { return Some(format!("{form}, not {{}}")) };
+    let Some(actions) = members.get("do") else { return whole(format!("{form}, not {{}}")) };
     let Value::Array(actions) = actions else {
-        return Some(format!(r#""do" must be a list of actions, not {}"#, say(actions)));
+        return whole(format!(r#""do" must be a list of actions, not {}"#, quote_value(actions)));
     };
     let mut numbered = iter::zip(1.., actions);
     numbered.find_map(|(number, action)| {
-        explain_action(action, seats).map(|cause| format!("action {number}: {cause}"))
+        explain_action(action, seats).map(|cause| AnswerError::in_action(number, action, &cause))
     })
 }
 
@@ -154,7 +201,7 @@ fn explain_action(action: &Value, seats: usize) -> Option<String> {
     let Value::Object(members) = action else {
         return Some(format!(
             r#"an action is an object such as {{"tell":1,"text":"start"}}, not {}"#,
-            say(action)
+            quote_value(action)
         ));
     };
     let Some(known) = ACTIONS.into_iter().find(|known| members.contains_key(known[0].name)) else {
@@ -172,7 +219,7 @@ fn explain_action(action: &Value, seats: usize) -> Option<String> {
             None if *is_required => Some(format!("{name:?} needs {member:?}, {described}")),
             Some(value) if !kind.accepts(value) => {
                 let of = if member == &name { String::new() } else { format!(" of {name:?}") };
-                Some(format!("{member:?}{of} must be {described}, not {}", say(value)))
+                Some(format!("{member:?}{of} must be {described}, not {}", quote_value(value)))
             }
             _ => None,
         }
@@ -195,7 +242,9 @@ fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// A value as the rules wrote it.
-fn say(value: &Value) -> String {
+fn quote_value(value: &Value) -> String {
+    let mut value = value.clone();
+    shorten_pictures(&mut value);
     cut(&value.to_string(), MAX_VALUE)
 }
 
@@ -208,8 +257,12 @@ mod tests {
     /// The message for a wrong action in a match of two seats.
     fn wrong(action: &str) -> String {
         let answer = format!(r#"{{"do":[{{"note":"a"}},{{"note":"b"}},{action}]}}"#);
-        let message = parse(&answer, 2).unwrap_err();
-        message.strip_prefix("action 3: ").unwrap_or(&message).to_owned()
+        let AnswerError::Action(message) = parse(&answer, 2).unwrap_err() else {
+            panic!("{action} is one action")
+        };
+        let quoted = format!(": {}", quote(action));
+        let cause = message.strip_prefix("action 3: ").and_then(|rest| rest.strip_suffix(&quoted));
+        cause.unwrap_or_else(|| panic!("{message}")).to_owned()
     }
 
     #[test]
@@ -266,7 +319,7 @@ mod tests {
             ),
             (
                 r#"{"frame":{"svg":"<svg/>"}}"#,
-                r#""frame" must be a picture, {"svg":TEXT,"caption":TEXT}, not {"svg":"<svg/>"}"#,
+                r#""frame" must be a picture, {"svg":TEXT,"caption":TEXT}, not {"svg":"<svg …>"}"#,
             ),
             (
                 r#"{"over":[1,0]}"#,
@@ -314,10 +367,23 @@ mod tests {
                 r#""do" must be a list of actions, not {"note":"x"}"#.to_owned(),
             ),
         ] {
-            assert_eq!(parse(answer, 2).unwrap_err(), message);
+            assert_eq!(parse(answer, 2).unwrap_err(), AnswerError::Whole(message));
         }
-        let error = parse("hello", 2).unwrap_err();
-        assert!(error.contains("expected value at line 1"), "{error}");
+        let error = parse("hello", 2).unwrap_err().fault("{}", "hello");
+        assert!(error.starts_with("expected value at line 1"), "{error}");
+        assert!(error.ends_with("; asked: {}; answered: hello"), "{error}");
+    }
+
+    #[test]
+    fn a_picture_does_not_hide_the_wrong_action() {
+        let svg = "x".repeat(5000);
+        let frame = format!(r#"{{"frame":{{"svg":"{svg}","caption":"c"}}}}"#);
+        let answer = format!(r#"{{"do":[{frame},{{"ask":-1,"text":"bid 8"}}]}}"#);
+        let error = parse(&answer, 3).unwrap_err().fault("{}", &answer);
+        assert!(error.ends_with(r#"not -1: {"ask":-1,"text":"bid 8"}; asked: {}"#), "{error}");
+        let short =
+            r#"{"do":[{"frame":{"svg":"<svg …>","caption":"c"}},{"ask":-1,"text":"bid 8"}]}"#;
+        assert_eq!(quote(&answer), short);
     }
 
     /// A valid value for a member.

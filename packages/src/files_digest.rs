@@ -1,8 +1,8 @@
 //! The digest of files, which identifies a bot or the rules of a package.
 //!
-//! It is BLAKE3 over the files in the order of their paths. For each file: its path and its contents,
-//! each after its length (eight bytes, little endian), and one byte: 0 for a file, 1 for an
-//! executable file, 2 for a link, whose contents are its target.
+//! It is BLAKE3 over the files in the order of their paths. For each file: its path and its
+//! contents, each after its length (eight bytes, little endian), and one byte: 0 for a file, 1 for
+//! an executable file, 2 for a link, whose contents are its target.
 
 use std::io::{self, Read};
 

@@ -136,9 +136,32 @@ impl Descriptor {
             let line = 1 + text[..span.start.min(text.len())].matches('\n').count();
             DescriptorError { line, cause }
         };
-        let raw: RawDescriptor = toml::from_str(text)
-            .map_err(|error| at(error.span().unwrap_or(0..0), error.message().to_owned()))?;
+        let raw: RawDescriptor = toml::from_str(text).map_err(|error| {
+            let span = error.span().unwrap_or(0..0);
+            let cause = cause(text, span.start, error.message());
+            at(span, cause)
+        })?;
         raw.check().map_err(|(span, cause)| at(span, cause))
+    }
+}
+
+/// How to write the value of a key, for values of another type.
+const REMEDIES: [(&str, &str); 5] = [
+    ("rules", "write { run = [\"python3\", \"rules.py\"] } or { wasm = \"rules.wasm\" }"),
+    ("seats", "write the least and the most at a table, as in [2, 4]"),
+    ("score", "write a list, as in [\"value\"]"),
+    ("version", "write it in quotes, as in \"1\""),
+    ("type", "write integer, number, boolean, text, choice or duration"),
+];
+
+/// What is wrong with the value at byte `start` of the text, from the parser's message.
+fn cause(text: &str, start: usize, message: &str) -> String {
+    let line = text.get(..start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+    let key = line.split('=').next().unwrap_or_default().trim();
+    let is_value = message.starts_with("invalid") || message.starts_with("unknown variant");
+    match REMEDIES.into_iter().find(|(name, _)| is_value && *name == key) {
+        Some((_, remedy)) => format!("{key}: {remedy}"),
+        None => message.to_owned(),
     }
 }
 
@@ -255,7 +278,11 @@ fn schedule(
         });
     };
     match raw.get_ref().as_str() {
-        "round_robin" => Ok(PackageSchedule::RoundRobin),
+        "round_robin" if (least..=most).contains(&2) => Ok(PackageSchedule::RoundRobin),
+        "round_robin" => {
+            let cause = "schedule: \"round_robin\" needs a game for two; write \"tables\"";
+            Err((raw.span(), cause.to_owned()))
+        }
         "tables" => Ok(PackageSchedule::Tables),
         "solo" => Ok(PackageSchedule::Solo),
         _ => {
@@ -369,8 +396,13 @@ fn clock(raw: Option<Spanned<RawClock>>) -> Result<PackageClock, Mistake> {
 impl RawParam {
     fn check(self, key: String) -> Result<ParamInfo, String> {
         let Self { kind, default, min, max, choices, help } = self;
-        if choices.is_some() != (kind == RawKind::Choice) {
-            return Err(format!("params.{key}: a `choice` has `choices`, and nothing else has"));
+        match (kind, &choices) {
+            (RawKind::Choice, None) => {
+                let remedy = "add `choices = [\"a\", \"b\"]`, which type \"choice\" needs";
+                return Err(format!("params.{key}: {remedy}"));
+            }
+            (RawKind::Choice, Some(_)) | (_, None) => {}
+            _ => return Err(format!("params.{key}: only type \"choice\" has `choices`")),
         }
         let kind = match kind {
             RawKind::Integer => ParamKind::Integer(whole(min, i64::MIN)?..=whole(max, i64::MAX)?),
@@ -486,6 +518,18 @@ help = "columns of the board"
             ("[params.columns]", "[params.frames]", "choose another name"),
             ("seats = [2, 2]", "chairs = [2, 2]", "line 4: unknown field `chairs`"),
             ("\"connect4\"", "\"Connect 4\"", "line 1: name: write 1 to 32 lowercase letters"),
+            ("{ run = [\"python3\", \"rules.py\"] }", "\"rules.py\"", "line 5: rules: write { run"),
+            ("[2, 2]", "3", "line 4: seats: write the least and the most at a table, as in [2, 4]"),
+            ("[2, 2]", "[2, 2]\nscore = \"value\"", "line 5: score: write a list"),
+            ("\"1\"", "1", "line 3: version: write it in quotes, as in \"1\""),
+            ("\"integer\"", "\"int\"", "line 9: type: write integer, number, boolean, text"),
+            ("\"integer\"", "\"choice\"", "params.columns: add `choices = [\"a\", \"b\"]`, which"),
+            ("min = 4", "choices = [\"a\"]", "only type \"choice\" has `choices`"),
+            (
+                "[2, 2]",
+                "[3, 5]\nschedule = \"round_robin\"",
+                "line 5: schedule: \"round_robin\" needs",
+            ),
             ("run = [\"python3\", \"rules.py\"]", "run = []", "line 5: rules.run: write a program"),
             ("move = \"500ms\"", "", "line 6: clock: write either move"),
             ("move = \"500ms\"", "move = \"soon\"", "line 7: `soon` is not a duration"),

@@ -24,7 +24,7 @@ use arbiter_games::{
 };
 
 use crate::answer_check::AnswerCheck;
-use crate::answer_error::{self, wrong_answer};
+use crate::answer_error;
 use crate::clock::{Banks, PackageClock, Telling};
 use crate::protocol::{Action, Heard, NewMatch, Question};
 use crate::rules_host::RulesHost;
@@ -134,7 +134,7 @@ impl PackageMatch {
         self.questions += 1;
         let text = session.ask(self.questions, &line)?;
         let answer = answer_error::parse(&text, self.dismissed.len())
-            .map_err(|cause| wrong_answer(&line, &text, &cause))?;
+            .map_err(|error| error.fault(&line, &text))?;
         let check = AnswerCheck {
             columns: self.setup.columns,
             dismissed: self.dismissed.clone(),
@@ -142,7 +142,7 @@ impl PackageMatch {
             told: self.told.clone(),
             may_launch: self.questions == 1 && self.setup.has_arguments,
         };
-        check.check(&answer).map_err(|cause| wrong_answer(&line, &text, &cause))?;
+        check.check(&answer).map_err(|error| error.fault(&line, &text))?;
         self.actions = answer.actions.into();
         // Before the first of these pictures is shown: the one for all people may come first.
         self.hides |= self.actions.iter().any(is_private);

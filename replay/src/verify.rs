@@ -10,7 +10,7 @@ use crate::lines::{Difference, Lines, read_header};
 use crate::record_line::{Footer, Header, Line};
 use crate::transcript::{Transcript, TranscriptHash};
 use arbiter_games::{
-    Charge, ClockRules, ExpectedReply, Forfeit, Games, Illegal, MatchState, Message, Micros,
+    Charge, ClockRules, ExpectedReply, Forfeit, Games, Illegal, MatchState, Message, Micros, Note,
     Protocol, Seat, SeatResult, Step, TimeSpent,
 };
 use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
@@ -179,7 +179,7 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                     Line::Noted { time, note: recorded } if recorded == note => {
                         self.advance(time)?;
                     }
-                    line => return Err(self.mismatch(&format!("{note:?}"), &line)),
+                    line => return Err(self.mismatch(&describe(&note), &line)),
                 },
                 Step::Illegal(seat, Illegal(why)) => self.illegal(seat, &why)?,
                 Step::Fault(cause) => {
@@ -364,6 +364,15 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
             return Err(self.lines.difference(footer_difference(&text, &expected)));
         }
         self.lines.end()
+    }
+}
+
+/// A note in words.
+fn describe(note: &Note) -> String {
+    match note {
+        Note::Text { note } => format!("note {note:?}"),
+        Note::Frame { frame, .. } => format!("picture {:?}", frame.caption),
+        Note::Hand { hand, .. } => format!("the end of hand {hand}"),
     }
 }
 

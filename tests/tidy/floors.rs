@@ -104,8 +104,8 @@ const FLOORS: [(&str, &[&str]); 9] = [
         "packages/src",
         &[
             "clock files_digest params protocol rules_host view wasi",
-            "answer_check answer_error served_game wasm",
-            "session",
+            "answer_error served_game wasm",
+            "answer_check session",
             "match_state",
             "rules",
             "descriptor",

@@ -2,6 +2,9 @@
 //!
 //! The process has the limits of a bot, but more room for its output. It is not stopped between
 //! two questions, because it only waits for the next one.
+//!
+//! A process starts while the bots of its match start, before any clock runs. It does not start
+//! earlier, beside another match: it would take processor time from bots whose replies are timed.
 
 use std::sync::Arc;
 
@@ -74,8 +77,14 @@ impl RulesSession for RulesProcess {
             }
             Err(SeatFailure { forfeit, detail }) => {
                 let cause = match forfeit {
-                    Forfeit::Clock if detail.is_empty() => late(),
+                    Forfeit::Clock if detail.is_empty() => {
+                        format!("{}; if they answered, flush standard output", late())
+                    }
                     Forfeit::Clock => format!("{}; {detail}", late()),
+                    Forfeit::Illegal => format!(
+                        "a second line; write nothing but one answer to standard output, and \
+                         messages to standard error ({detail})"
+                    ),
                     _ => detail,
                 };
                 Err(match self.last_words() {

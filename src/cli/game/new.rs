@@ -99,7 +99,10 @@ impl New {
         if games.find(name).is_ok() {
             return Err(Failure::usage(format!("a built-in game is named {name}; choose another")));
         }
-        Descriptor::parse(&fill(COMMON[0].1)).map_err(Failure::usage)?;
+        Descriptor::parse(&fill(COMMON[0].1)).map_err(|error| {
+            let cause = error.cause.strip_prefix("name: ").unwrap_or(&error.cause);
+            Failure::usage(format!("`{name}` cannot be the name of a game: {cause}"))
+        })?;
         // A path that starts with `./` would be longer than needed.
         let folder = if parent == Path::new(".") { name.into() } else { parent.join(name) };
         let files = COMMON.iter().chain(lang.files()).map(|(path, text)| BotFile {

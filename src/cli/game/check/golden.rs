@@ -42,11 +42,29 @@ fn records(package: &Path) -> BTreeSet<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect()
 }
 
+/// Checks that a record is by the present version of the rules.
+fn check_version(subject: &Subject<'_>, record: &str) -> Result<(), Problem> {
+    let header = record.lines().next().and_then(|line| serde_json::from_str::<Json>(line).ok());
+    let Some(recorded) = header.as_ref().and_then(|header| header["rules"].as_str()) else {
+        return Ok(());
+    };
+    let version = &subject.descriptor.version;
+    if recorded == version {
+        return Ok(());
+    }
+    Err(Problem::new(format!(
+        "recorded with version {recorded} of the rules; the package has version {version}: if the \
+         change is intended, remove the records of tests/ and record new matches with \
+         arbiter play … --record mygame/tests"
+    )))
+}
+
 /// Replays a record as if it was played with the present files of the package.
 fn replay(subject: &Subject<'_>, path: &Path, supply: &Arc<RulesSupply>) -> Result<(), Problem> {
     let text = fs::read_to_string(path).map_err(|error| Problem::new(error.to_string()))?;
     let record = arbiter_replay::with_package(&text, subject.digest)
         .ok_or_else(|| Problem::new("not a record of a package, or it was edited"))?;
+    check_version(subject, &text)?;
     let dialogue = Dialogue::default();
     let games = Games::built_in().with_game(&subject.game(supply, &dialogue));
     match arbiter_replay::verify(&games, record.as_bytes()) {

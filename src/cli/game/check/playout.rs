@@ -93,8 +93,8 @@ impl<F: FnMut(&Ask<'_>) -> Result<Reply, Problem>> Players for F {
 pub(super) struct Played {
     pub(super) results: Vec<SeatResult>,
     pub(super) replies: Vec<(Seat, Reply)>,
-    /// The replies that the rules called illegal, with their reasons.
-    pub(super) illegal: Vec<(Seat, String)>,
+    /// What is wrong if all replies are legal: the first one that the rules called illegal.
+    pub(super) illegal: Option<Problem>,
     /// The number of pictures.
     pub(super) frames: usize,
     /// The size of the largest picture, in bytes.
@@ -139,7 +139,7 @@ impl Subject<'_> {
         let played = Played {
             results: Vec::new(),
             replies: Vec::new(),
-            illegal: Vec::new(),
+            illegal: None,
             frames: 0,
             largest_frame: 0,
             frame_problem: None,
@@ -177,7 +177,7 @@ impl Driver<'_> {
                     }
                 }
                 Step::Note(_) => {}
-                Step::Illegal(seat, Illegal(why)) => self.played.illegal.push((seat, why)),
+                Step::Illegal(seat, Illegal(why)) => self.illegal(seat, &why),
                 Step::Fault(cause) => {
                     // The question and the answer follow in the problem.
                     let cause = cause.split("; asked: ").next().unwrap_or_default();
@@ -215,10 +215,23 @@ impl Driver<'_> {
         }
         let outcome =
             self.state.receive_reply(reply.as_deref().map_err(|forfeit| *forfeit), CHARGE);
-        if let Err(Illegal(why)) = outcome {
-            self.played.illegal.push((seat, why));
-        }
         self.played.replies.push((seat, reply));
+        if let Err(Illegal(why)) = outcome {
+            self.illegal(seat, &why);
+        }
         Ok(())
+    }
+
+    /// Notes that the rules have just called the last reply of this seat illegal.
+    fn illegal(&mut self, seat: Seat, why: &str) {
+        let played = &mut self.played;
+        let last = played.replies.iter().rev().find(|(other, _)| *other == seat);
+        if let (None, Some((_, Ok(reply)))) = (&played.illegal, last) {
+            let cause = format!(
+                "the rules list the reply {reply:?} of seat {seat} as legal, and then call it \
+                 illegal: {why}"
+            );
+            played.illegal = Some(Problem::after(&played.dialogue, cause));
+        }
     }
 }

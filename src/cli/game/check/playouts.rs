@@ -121,9 +121,8 @@ impl Playouts<'_> {
             }
             Some(bots) => self.subject.play(&self.supply, plan, &mut bots.seat(plan.seats)?)?,
         };
-        if let (None, Some((seat, why))) = (self.bots, played.illegal.first()) {
-            let cause = format!("the rules list a reply of seat {seat} as legal, and then: {why}");
-            return Err(Problem::after(&played.dialogue, cause));
+        if let (None, Some(problem)) = (self.bots, &played.illegal) {
+            return Err(problem.clone());
         }
         let in_match = |problem: Problem| problem.in_match(place(number, plan));
         let Played { results, replies, frames, largest_frame, frame_problem, dialogue, .. } =
@@ -175,9 +174,13 @@ impl Playouts<'_> {
             match rules.ask(&exchange.question) {
                 Ok(second) if is_same(first, &second) => {}
                 Ok(second) => {
+                    let answer = Some(differing_part(&second, first));
                     let second = differing_part(first, &second);
-                    let cause = format!("in another environment the rules answer: {second}");
-                    return Some(Problem::at(exchange).because(cause));
+                    let cause = format!(
+                        "in another environment the rules answer: {second}; the seed must be the \
+                         only source of chance: look for random, time, hash() and the order of sets"
+                    );
+                    return Some(Problem { cause, answer, ..Problem::at(exchange) });
                 }
                 Err(cause) => return Some(Problem::at(exchange).because(failed(&cause))),
             }
