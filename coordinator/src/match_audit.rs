@@ -232,12 +232,15 @@ impl Auditor {
         let needs_shadow = recount.needs_shadow();
         let (state, reason) = recount.into_state();
         let detail = reason.as_deref();
-        let worker = match_audits::end_recount(&self.pool, id, state, detail, now).await?;
+        // A recount that has ended is not read again, so its shadow match is requested with it.
+        let mut transaction = self.pool.begin().await?;
+        if needs_shadow {
+            match_audits::shadow_instead(&mut *transaction, id).await?;
+        }
+        let worker = match_audits::end_recount(&mut *transaction, id, state, detail, now).await?;
+        transaction.commit().await?;
         if let (Some(worker), AuditState::Disagreed | AuditState::Unreadable) = (worker, state) {
             round.differences.push((id, worker, reason.unwrap_or_default()));
-        }
-        if needs_shadow {
-            match_audits::shadow_instead(&self.pool, id).await?;
         }
         Ok(())
     }
