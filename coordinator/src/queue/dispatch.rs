@@ -483,10 +483,14 @@ impl Allocator {
         tournament: TournamentId,
         lots: Vec<LeasedLot>,
     ) -> Result<()> {
-        let mut planned = matches::of_lots(connection, tournament, &lots).await;
+        let mut planned = matches::of_lots(&mut *connection, tournament, &lots).await;
         if planned.as_ref().is_err_and(db::is_transient) {
             let pool = self.queue.pool();
             planned = retry(|| matches::of_lots(pool, tournament, &lots)).await;
+            // Its successor serves what follows. Without one, that fails for the same reason.
+            if let Ok(replacement) = self.connect().await {
+                *connection = replacement;
+            }
         }
         if planned.is_err() {
             // The lots are leased already, but no worker has received them.
