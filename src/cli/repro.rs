@@ -88,7 +88,12 @@ impl Repro {
         let seat = Seat::from_index(usize::from(self.seat) - 1);
         let host = Arc::new(Host::prepare(self.sandbox)?);
         let stop = stop_on_signals()?;
-        let games = &game::with_packages(games, &packages, &host, &stop)?;
+        // The sandbox can be off for the own bot, but not for rules that came with a record.
+        let rules_host = match &self.game {
+            None if !packages.is_empty() => Arc::new(Host::prepare(Policy::Auto)?),
+            _ => Arc::clone(&host),
+        };
+        let games = &game::with_packages(games, &packages, &rules_host, &stop)?;
         let header = header(games, &mut record)?;
         if !self.json {
             eprint_line(&introduction(&header, seat));
