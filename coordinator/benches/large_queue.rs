@@ -30,7 +30,8 @@ const MANY: i64 = 10_000_000;
 const TIMES: i64 = 50;
 /// The number of lots of a hand-out.
 const HAND_OUT: usize = 64;
-/// The highest ratio. Pages of a large table are not all in memory, and its indexes have more levels.
+/// The highest ratio. Pages of a large table are not all in memory, and its indexes have more
+/// levels.
 const TARGET: f64 = 3.0;
 
 fn main() {

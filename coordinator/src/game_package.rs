@@ -1,6 +1,7 @@
 //! The games of tournaments: built in, or game packages in their files.
 //!
-//! The coordinator knows a package by its descriptor and its digests. Its rules run on workers only.
+//! The coordinator knows a package by its descriptor and its digests. Its rules run on workers
+//! only.
 
 use std::sync::Arc;
 
@@ -46,6 +47,16 @@ pub fn find(games: &Games, name: &str, package: Option<&GamePackage>) -> Result<
         return Err(GameError::Taken(descriptor.name));
     }
     Ok(Game::new(descriptor.game(&digest.to_string(), Arc::new(NoRules))))
+}
+
+/// A package in a few words: `auction version 1, digest e753d04f24f1`.
+///
+/// # Errors
+/// If its descriptor is not valid.
+pub fn summary(package: &GamePackage) -> Result<String, DescriptorError> {
+    let Descriptor { name, version, .. } = Descriptor::parse(&package.descriptor)?;
+    let digest = package.digest.to_string();
+    Ok(format!("{name} version {version}, digest {digest:.12}"))
 }
 
 /// The package in the stored settings of a tournament, if its game is one.

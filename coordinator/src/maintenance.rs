@@ -3,8 +3,8 @@
 //!
 //! # Why a failure delays nothing else
 //!
-//! The work is split into *parts*: each tournament, the trials, and the shadow matches. Each part runs
-//! in a separate task, at most one at a time. After a failure the part waits before the retry,
+//! The work is split into *parts*: each tournament, the trials, and the shadow matches. Each part
+//! runs in a separate task, at most one at a time. After a failure the part waits before the retry,
 //! longer with each failure. The other parts continue. Within a tournament, leases expire even if
 //! counting fails, and vice versa.
 

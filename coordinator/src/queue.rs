@@ -3,18 +3,18 @@
 //! # Why each match counts exactly once
 //!
 //! - A lease is a lot and its attempt number. Leasing increments that number in the lot's row, so
-//!   leases are unique and an old lease differs from the current one. The row also names the holder:
-//!   renewals, reports, faults and returns of other workers have no effect.
-//! - Results are written only by the transaction that moves their lot from leased to reported, under
-//!   the current lease. The row lock admits one such transaction, and no lot ever returns from
-//!   reported to an earlier state. So the first accepted report wins. A duplicate finds the lot
-//!   reported under the same attempt; a late report finds another attempt or state.
+//!   leases are unique and an old lease differs from the current one. The row also names the
+//!   holder: renewals, reports, faults and returns of other workers have no effect.
+//! - Results are written only by the transaction that moves their lot from leased to reported,
+//!   under the current lease. The row lock admits one such transaction, and no lot ever returns
+//!   from reported to an earlier state. So the first accepted report wins. A duplicate finds the
+//!   lot reported under the same attempt; a late report finds another attempt or state.
 //! - Standings change only in the transaction that moves lots from reported to counted, and in the
 //!   one that opens an edition: it begins with the standings of the edition before, without the
 //!   matches that leave. Both take the lock of the tournament's members ([`absences::lock`]), so no
 //!   match is counted between the two.
-//! - After any crash each lot is in a state from which it continues: leased lots expire, delayed lots
-//!   become pending, reported lots are counted.
+//! - After any crash each lot is in a state from which it continues: leased lots expire, delayed
+//!   lots become pending, reported lots are counted.
 //!
 //! A report is acknowledged after the commit. If the acknowledgement is lost, the worker sends the
 //! report again, which is harmless.

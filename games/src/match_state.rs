@@ -143,8 +143,8 @@ pub enum Step {
     Dismiss(Seat),
     /// Write this note into the record.
     Note(Note),
-    /// An earlier reply of this seat breaks the rules, which [`MatchState::receive_reply`] could not
-    /// tell yet.
+    /// An earlier reply of this seat breaks the rules, which [`MatchState::receive_reply`] could
+    /// not tell yet.
     Illegal(Seat, Illegal),
     /// The rules failed, and this is how. The match does not count. All later steps are the same.
     Fault(String),

@@ -6,8 +6,8 @@
 //! line, so it reveals any edit.
 //!
 //! [`verify()`] replays a record through the rules. [`replay_with`] also calls an observer.
-//! Pictures show the state of the rules, so they always agree with the result. Rules of game packages
-//! do not run where pages are made: their replays show the pictures of the record.
+//! Pictures show the state of the rules, so they always agree with the result. Rules of game
+//! packages do not run where pages are made: their replays show the pictures of the record.
 
 mod compression;
 mod draw;

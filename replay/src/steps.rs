@@ -14,8 +14,8 @@ use crate::recorded_steps;
 use crate::steps_builder::{Action, Steps, StepsBuilder};
 use crate::verify::{ReplayEvent, ReplayObserver, replay_lines};
 
-/// Replays a record and draws the steps whose numbers are in `requested`. Rules of a game package do
-/// not run here: its steps have the pictures of the record.
+/// Replays a record and draws the steps whose numbers are in `requested`. Rules of a game package
+/// do not run here: its steps have the pictures of the record.
 ///
 /// # Errors
 /// The first difference between the record and the rules.

@@ -29,9 +29,9 @@ enum BotCommand {
 
 /// Write a complete small bot for a game, to begin with.
 ///
-/// The bot plays by the rules as it is, and passes `arbiter preflight`. In Python it is the bot that
-/// the text for authors of bots shows: docs/bots/GAME.md, or BOT.md of a game package. In other
-/// languages it is one of the bots that come with the game.
+/// The bot plays by the rules as it is, and passes `arbiter preflight`. In Python it is the bot
+/// that the text for authors of bots shows: docs/bots/GAME.md, or BOT.md of a game package. In
+/// other languages it is one of the bots that come with the game.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter bot new gomoku

@@ -1,4 +1,5 @@
-//! The game of a command: a built-in one by its name, or a game package by its folder or packed file.
+//! The game of a command: a built-in one by its name, or a game package by its folder or packed
+//! file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -21,7 +21,7 @@ pub(crate) fn file_name(game: &str, digest: &str) -> String {
 }
 
 /// Loads the packages at the paths `named`, and those that records need, from the exports that hold
-/// the records. Packages that are nowhere are left out.
+/// the records. Packages that are not found are left out.
 ///
 /// # Errors
 /// If a package is not valid, or its file in an export was changed.

@@ -1,5 +1,5 @@
 //! Plain language: phrases that the project does without, one `let` for each name, no empty
-//! `# Errors`, and documents that wrap at 100 columns.
+//! `# Errors`, and documents and comments that wrap at 100 columns.
 
 use std::path::{Path, PathBuf};
 
@@ -107,6 +107,19 @@ fn wide_lines(text: &str) -> Vec<usize> {
     wide
 }
 
+/// The comments of a source, line by line; other lines are empty.
+fn comments(source: &str) -> String {
+    let comment = |line: &str| {
+        let text = line.trim_start();
+        match text.trim_start_matches(['/', '!']).trim_start() {
+            _ if !text.starts_with("//") => String::new(),
+            fence if fence.starts_with("```") => fence.to_owned(),
+            _ => line.to_owned(),
+        }
+    };
+    source.lines().map(|line| comment(line).trim_end().to_owned() + "\n").collect()
+}
+
 /// Whether a file holds prose or code of ours: not a picture, a record or a list of versions.
 fn is_prose(path: &Path) -> bool {
     let kinds = ["css", "js", "md", "proto", "py", "rs", "service", "sh", "sql", "toml", "yaml"];
@@ -163,6 +176,15 @@ fn documents_wrap_at_100_columns() {
 }
 
 #[test]
+fn comments_wrap_at_100_columns() {
+    let wide = |(path, text): (PathBuf, String)| {
+        let place = path.display().to_string();
+        wide_lines(&comments(&text)).into_iter().map(move |line| format!("{place}:{line}"))
+    };
+    assert_eq!(sources().into_iter().flat_map(wide).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
 fn prose_that_is_not_plain_is_seen() {
     for text in ["/// Whoever asks.", "fn nobody_asks() {", "(somebody)", "a group of its own."] {
         assert_eq!(phrases(text).len(), 1, "{text}");
@@ -181,4 +203,7 @@ fn prose_that_is_not_plain_is_seen() {
     assert_eq!(empty_errors("/// # Errors\n///\n/// If the database fails.\nfn f() {}"), [1]);
     assert_eq!(empty_errors("/// # Errors\n///\n/// If the file is gone.\nfn f() {}"), [0; 0]);
     assert_eq!(wide_lines(&format!("{}\n{}", "ó".repeat(100), "o".repeat(101))), [2]);
+    let wide = "o".repeat(100);
+    let source = format!("    // {wide}\n    \"{wide}\"\n/// ```\n/// {wide}\n/// ```\n//! {wide}");
+    assert_eq!(wide_lines(&comments(&source)), [1, 6]);
 }

@@ -105,8 +105,8 @@ impl EditionScope {
 /// The condition that the match of a row belongs to an edition, where `$1` to `$3` are the
 /// [`EditionScope::arguments`].
 ///
-/// `OFFSET 0` prevents an anti-join, of which Postgres expects nearly no rows. For a page of matches
-/// it would read all of them and sort.
+/// `OFFSET 0` prevents an anti-join, of which Postgres expects nearly no rows. For a page of
+/// matches it would read all of them and sort.
 macro_rules! members {
     ($row:literal) => {
         concat!(
@@ -378,8 +378,8 @@ pub async fn official_at(
     query.fetch_optional(db).await
 }
 
-/// Adds to the number of matches of an edition, which now has this scope, and stores whether more may
-/// follow. Returns whether the edition accepts more matches.
+/// Adds to the number of matches of an edition, which now has this scope, and stores whether more
+/// may follow. Returns whether the edition accepts more matches.
 pub async fn extend(
     db: impl PgExecutor<'_>,
     edition: EditionScope,

@@ -214,9 +214,9 @@ fn claim_statement(limit: usize) -> AssertSqlSafe<String> {
     ))
 }
 
-/// Leases pending lots of a tournament whose newest edition runs, for the duration `lease`: at most one lot to each of
-/// `holders`, in their order. The lots with the longest expected time are leased first. Any worker
-/// may report a lot that is leased to `None`.
+/// Leases pending lots of a tournament whose newest edition runs, for the duration `lease`: at most
+/// one lot to each of `holders`, in their order. The lots with the longest expected time are leased
+/// first. Any worker may report a lot that is leased to `None`.
 pub async fn claim(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,

@@ -185,9 +185,9 @@ pub async fn planned(
 }
 
 /// Matches `m` with the seed key and the seats of planned ones `u`, by the index of both
-/// ([`partitions::index_matches`]). `$1` is the tournament, and the arguments are the
-/// parameters with the arrays of [`keys_of`]. Other boards, carried points and parameters have to be
-/// left out by the caller.
+/// ([`partitions::index_matches`]). `$1` is the tournament, and the arguments are the parameters
+/// with the arrays of [`keys_of`]. Other boards, carried points and parameters have to be left out
+/// by the caller.
 macro_rules! with_keys {
     ($seed_keys:literal, $seats:literal) => {
         concat!(
@@ -234,8 +234,8 @@ pub async fn same_seats(
         .await
 }
 
-/// The stored matches with the seed keys and the seats of these that are not void and have the rules
-/// and the seed of an edition. Matches that begin with files are left out.
+/// The stored matches with the seed keys and the seats of these that are not void and have the
+/// rules and the seed of an edition. Matches that begin with files are left out.
 pub async fn find_stored(
     db: impl PgExecutor<'_>,
     edition: EditionScope,

@@ -14,8 +14,8 @@ pub async fn exist(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<
 }
 
 /// Updates the planner's statistics of the queue's tables for this tournament. Call it after a plan
-/// is loaded. Otherwise Postgres would plan statements by the old sizes of the tables. A small sample
-/// is enough for these; autovacuum takes a larger one later.
+/// is loaded. Otherwise Postgres would plan statements by the old sizes of the tables. A small
+/// sample is enough for these; autovacuum takes a larger one later.
 pub async fn analyze(connection: &mut PgConnection, tournament: TournamentId) -> Result<()> {
     // `ANALYZE matches` would read every partition. It would also block the creation of partitions
     // until the end of the transaction.
@@ -71,8 +71,9 @@ pub(super) fn matches_of(tournament: TournamentId) -> String {
     format!("matches_{tournament}")
 }
 
-/// Creates the table for the matches of a tournament, if it has partitions and none for matches yet.
-/// Returns whether this call did so. [`index_matches`] and [`attach_matches`] complete the table.
+/// Creates the table for the matches of a tournament, if it has partitions and none for matches
+/// yet. Returns whether this call did so. [`index_matches`] and [`attach_matches`] complete the
+/// table.
 pub(super) async fn create_matches(
     connection: &mut PgConnection,
     tournament: TournamentId,

@@ -1,4 +1,5 @@
-//! Extends an edition: adds the lots of its new matches to the queue, and lets the edition have them.
+//! Extends an edition: adds the lots of its new matches to the queue, and lets the edition have
+//! them.
 //!
 //! Each new match must be in one lot, and each lot must wait for as many lots as the order names.
 //! Otherwise a match would never be played, and its edition would never be complete.

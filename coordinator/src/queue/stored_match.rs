@@ -1,5 +1,5 @@
-//! Checks before lots are leased whether their matches are stored already, in tournaments where bots
-//! leave files for later matches ([`lots::find_stored`]).
+//! Checks before lots are leased whether their matches are stored already, in tournaments where
+//! bots leave files for later matches ([`lots::find_stored`]).
 
 use arbiter_proto::ids::TournamentId;
 use arbiter_ranking::Tallies;

@@ -213,9 +213,8 @@ async fn open_due_here(
     }
 }
 
-/// Opens an edition, unless the current one already has all the newest versions and the game package
-/// of the tournament. The current
-/// edition is the running one, or else the official one.
+/// Opens an edition, unless the current one already has all the newest versions and the game
+/// package of the tournament. The current edition is the running one, or else the official one.
 async fn open_unless_current(
     db: &mut PgConnection,
     games: &Games,

@@ -88,8 +88,8 @@ impl ChainedMatches {
         Ok(all)
     }
 
-    /// Stores the added matches, their lots and the order of the lots, and extends the edition. With
-    /// `checks`, earlier editions may have had the matches.
+    /// Stores the added matches, their lots and the order of the lots, and extends the edition.
+    /// With `checks`, earlier editions may have had the matches.
     pub(super) async fn store(
         self,
         db: &mut PgConnection,

@@ -1,13 +1,14 @@
-//! The matches of a new edition: which ones it shares with earlier editions, and which ones it adds.
+//! The matches of a new edition: which ones it shares with earlier editions, and which ones it
+//! adds.
 //!
 //! # How little is written
 //!
 //! A new edition begins with the matches of the edition before. Its plan and the plan before are
 //! compared without the database ([`super::plan_difference`]): each is a function of its bots and
-//! its history. Then only the difference is written: matches that leave become absent and lose their
-//! lots, and each match that joins is looked up by its seed key and seats, in case an earlier edition had it.
-//! If so, it comes back with its result, otherwise it is added. The standings begin as those of the
-//! edition before, without the results that left and with those that came back.
+//! its history. Then only the difference is written: matches that leave become absent and lose
+//! their lots, and each match that joins is looked up by its seed key and seats, in case an earlier
+//! edition had it. If so, it comes back with its result, otherwise it is added. The standings begin
+//! as those of the edition before, without the results that left and with those that came back.
 //!
 //! Some plans cannot be compared: the seed, the rules or nearly the whole plan changed, or the
 //! matches depend on results. Then all matches leave, and those that the new plan needs come back.

@@ -180,8 +180,8 @@ impl AssignmentBuilder {
         Ok((edition_data.game.clone(), edition_data.settings.clone(), assignment))
     }
 
-    /// The edition that a lot is played for. A shadow match has the rules and the seed of the edition
-    /// that added it.
+    /// The edition that a lot is played for. A shadow match has the rules and the seed of the
+    /// edition that added it.
     async fn edition_of(&self, lot: &LeasedLot) -> Result<EditionId, AssignmentError> {
         if let Some(edition) = lot.edition {
             return Ok(edition);

@@ -1,7 +1,7 @@
 //! The stored matches of an edition in the order of its plan.
 //!
-//! Matches are numbered in the order in which editions added them, so the place of a match in a plan
-//! is derived: the plan is listed again, and its matches are looked up by their seed keys.
+//! Matches are numbered in the order in which editions added them, so the place of a match in a
+//! plan is derived: the plan is listed again, and its matches are looked up by their seed keys.
 
 use std::collections::HashMap;
 

@@ -210,7 +210,8 @@ impl<'a> History<'a> {
         }
     }
 
-    /// The organiser starts an edition, maybe with the same bots, or enters the value of the beacon.
+    /// The organiser starts an edition, maybe with the same bots, or enters the value of the
+    /// beacon.
     async fn start(&mut self) {
         let id = self.edition.tournament;
         if self.file.beacon.is_some() && self.dice.below(2) == 0 {
@@ -322,8 +323,8 @@ impl<'a> History<'a> {
         self.leased.extend(lots.into_iter().step_by(3));
     }
 
-    /// The organiser declares the false results void, some random ones, and some whose files matches
-    /// began with that are being played.
+    /// The organiser declares the false results void, some random ones, and some whose files
+    /// matches began with that are being played.
     async fn invalidate(&mut self) {
         let id = self.edition.tournament;
         let mut db = self.fixture.database.pool.begin().await.unwrap();

@@ -1,5 +1,5 @@
-//! The numbers of a tournament's lots by state. Each statement that changes lots adds a row with the
-//! changes (`migrations/0001_baseline.sql`), so lots need not be counted.
+//! The numbers of a tournament's lots by state. Each statement that changes lots adds a row with
+//! the changes (`migrations/0001_baseline.sql`), so lots need not be counted.
 
 use arbiter_proto::ids::TournamentId;
 use sqlx::{FromRow, PgExecutor, Result};

@@ -1,4 +1,5 @@
-//! Lots whose match may be stored already, in a tournament where bots leave files for later matches.
+//! Lots whose match may be stored already, in a tournament where bots leave files for later
+//! matches.
 //!
 //! A new edition cannot know with which files its matches begin before the matches before them are
 //! reported. So it adds a match wherever one of these differs. When such a match can be played, it

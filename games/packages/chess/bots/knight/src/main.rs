@@ -43,8 +43,8 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The position after `startpos` or `fen …`, and `moves …`. The search knows the earlier ones, which
-/// it must not repeat.
+/// The position after `startpos` or `fen …`, and `moves …`. The search knows the earlier ones,
+/// which it must not repeat.
 fn position<'a>(mut words: impl Iterator<Item = &'a str>) -> (Board, Search) {
     let setup: Vec<_> = words.by_ref().take_while(|word| *word != "moves").collect();
     let mut board = match setup.split_first() {
