@@ -140,7 +140,7 @@ fn faults_of_rules_stop_their_match_alone() {
         expect_reasons(&aside(&up, name), cause, question);
         let page = Browser::new(up.http).page(&format!("/t/{name}"));
         assert!(page.contains("Matches set aside"), "{page}");
-        // No bot loses by it, not even the one whose replies the rules do not bear.
+        // No bot loses by it, not even the one whose replies crash the rules.
         for bot in up.json(&format!("bots {name}")) {
             assert_eq!(bot["suspended"], false, "{bot}");
         }

@@ -90,13 +90,38 @@ fn a_tournament_of_a_package_is_played_ranked_shown_and_replayed_by_new_rules() 
     assert!(shown.starts_with("HTTP/1.0 200") && shown.contains("svg"), "{shown}");
 
     // Other rules: everything is played again, and the first board stays.
+    let send = |folder: &Path| {
+        let command = format!("tournament package cup {}", folder.display());
+        let output = up.command(&command).output().unwrap();
+        (done(&output), String::from_utf8(output.stderr).unwrap())
+    };
+    let (same, _) = send(&connect4());
+    assert!(same.contains("; the rules are the same, and no match is played again"), "{same}");
     let other = changed(up.bots.path().join("other"), &[("version = \"1\"", "version = \"2\"")]);
-    up.succeed(&format!("tournament package cup {}", other.display()));
+    let (sent, warning) = send(&other);
+    let before = same.strip_prefix("cup: ").unwrap().split(';').next().unwrap();
+    assert!(before.starts_with("connect4 version 1, digest "), "{same}");
+    let effect = format!(" (before: {before}); the next edition plays all matches again\n");
+    assert!(sent.starts_with("cup: connect4 version 2, ") && sent.ends_with(&effect), "{sent}");
+    assert!(!warning.contains("warning"), "{warning}");
+    let shown = up.succeed("tournament show cup");
+    assert!(shown.contains("\npackage = connect4 version 2, digest "), "{shown}");
+    assert!(!shown.contains("house ="), "{shown}");
+    let page = get(&up, "/t/cup");
+    assert!(
+        page.contains("connect4 version 2, digest ") && !page.contains("package.bundle"),
+        "{page}"
+    );
     up.wait_for("cup", 2);
     let record = |number: i32| up.succeed(&format!("match cup/{number} --record -"));
     assert_ne!(header(&record(0))["package"], header(&record(6))["package"]);
     assert_eq!(points(&up.json("ranking cup --edition 1")), points(&board));
     up.succeed("tournament check cup");
+
+    // Other rules of the same version.
+    let changes = [("version = \"1\"", "version = \"2\""), MUCH_TIME];
+    let (_, warning) = send(&changed(up.bots.path().join("slow"), &changes));
+    assert!(warning.contains("warning: the rules have changed but their version"), "{warning}");
 }
 
 /// Runs `arbiter verify` in `folder`; without a network, where the test may take it away.
@@ -266,7 +291,10 @@ fn tables_of_three_are_played_and_a_new_bot_plays_only_changed_tables() {
     assert_eq!(matches("ranking trio"), [6; 6]);
 
     // For each leg the new bot takes three seats, and the replaced bots get a table: 8 new ones.
-    submit("seven");
+    // Its trial has tables of three as well, with the bot in every seat.
+    up.succeed(&format!("submit trio {} --name seven", chance.display()));
+    let trial = up.succeed("log trio seven --trial");
+    assert!(trial.contains("3 matches"), "{trial}");
     up.wait_for("trio", 2);
     assert_eq!(matches("ranking trio"), [6; 7]);
     let beyond = up.command("match trio/20").output().unwrap();
@@ -282,7 +310,8 @@ fn tables_of_three_are_played_and_a_new_bot_plays_only_changed_tables() {
     check_closed(&up, "trio", 14);
 }
 
-/// Closes a tournament, derives its plan from the published seed, and verifies its export elsewhere.
+/// Closes a tournament, derives its plan from the published seed, and verifies its export
+/// elsewhere.
 fn check_closed(up: &Up, tournament: &str, matches: usize) {
     up.succeed(&format!("tournament close {tournament}"));
     let checked = up.succeed(&format!("tournament check {tournament} --records"));

@@ -66,6 +66,7 @@ pub(crate) use overview::WorkersOverview;
 pub(crate) use rankings::place;
 pub(crate) use received_bundle::MAX_BUNDLE;
 pub(crate) use reports::{Delivery, DeliveryContents};
+pub use set_aside_matches::SetAsideGroup;
 pub(crate) use trials::is_over as trial_is_over;
 pub use workers::WorkerService;
 pub(crate) use workers::{AdmittedWorker, MAX_SLOTS, suspended};

@@ -210,7 +210,7 @@ async fn a_bot_that_fails_on_one_worker_only_is_not_suspended() {
 
 /// Rules must judge every reply, so that none excuses their failure.
 #[tokio::test]
-async fn a_bot_whose_replies_the_rules_do_not_bear_is_not_suspended() {
+async fn a_bot_whose_replies_crash_the_rules_is_not_suspended() {
     let cup = Cup { kind: FaultKind::Rules, ..Cup::new("", 4, 3).await };
     assert_eq!(cup.play(|_, bots| bots.contains(&1)).await, final_state(false, 4, &[]));
     let aside = lots::aside(&cup.database.pool, cup.tournament.id).await.unwrap();

@@ -72,6 +72,7 @@ impl Preflight {
         let opponents =
             others.map(|entry| Player { name: entry.name, bot: Arc::clone(&entry.bot).into() });
         let trial = Trial {
+            seats: *params.seats().end(),
             params,
             seed: self.seed,
             clock: ClockRules::OFFICIAL,

@@ -30,7 +30,7 @@ pub(super) fn describe(version: &Version) -> String {
         "waiting" => format!("version {number} waits for its trial"),
         "trying" => format!("version {number} is in its trial"),
         "failed" => format!("version {number} failed its trial{why}"),
-        "aside" => format!("the trial of version {number} was stopped by faults{why}"),
+        "aside" => format!("version {number} was not tried: its trial was stopped by faults{why}"),
         _ => String::new(),
     }
 }

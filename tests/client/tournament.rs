@@ -12,11 +12,18 @@ use serde_json::json;
 use crate::server::{Script, Server};
 use crate::{board, call, fails, run, succeed, tournament};
 
+/// The same rules fail at two questions.
+const BOOM: &str = "the rules failed: oops; asked: boom";
+const BANG: &str = "the rules failed: oops; asked: bang";
+
 #[test]
 fn tournaments_are_listed_and_shown() {
-    let aside =
-        SetAsideMatch { r#match: "finals/5".into(), reasons: vec!["host\u{7} stalled".into()] };
-    let server = Server::start(Script { aside: vec![aside], ..board() });
+    let aside = [("finals/5", "host\u{7} stalled"), ("finals/6", BOOM), ("finals/8", BANG)];
+    let aside = aside.map(|(name, reason)| SetAsideMatch {
+        r#match: name.into(),
+        reasons: vec![reason.into(); 3],
+    });
+    let server = Server::start(Script { aside: aside.into(), ..board() });
     let table = succeed(&server, &["tournament", "list"]);
     let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
     let expected = "finals gomoku open 2001-09-09 01:46:40 UTC edition 2: 249 of 400, done about \
@@ -34,8 +41,9 @@ fn tournaments_are_listed_and_shown() {
         "complete, official",
         "edition 2 will be done about 2001-09-09 02:46:40 UTC at 2.5 matches a second; 8 slots",
         "edition 2: grown from a plan for 37: 1 joined, 0 left",
-        "1 match set aside; retry with arbiter tournament retry MATCH",
-        "finals/5: host\u{fffd} stalled",
+        "\n\n1 match set aside: host\u{fffd} stalled\n  retry with arbiter tournament retry MATCH: \
+         finals/5\n2 matches set aside, first finals/6: the rules failed: oops; asked: boom\n  \
+         correct the rules and send them: arbiter tournament package finals DIR\n",
     ];
     for part in parts {
         assert!(stdout.contains(part), "{part}: {stdout}");
@@ -50,7 +58,8 @@ fn tournaments_are_listed_and_shown() {
         json!({"state": "leased", "lots": 3,
         "matches": 30})
     );
-    assert_eq!(object["aside"], json!([{"match": "finals/5", "reasons": ["host\u{7} stalled"]}]));
+    let expected = json!({"match": "finals/5", "reasons": vec!["host\u{7} stalled"; 3]});
+    assert_eq!(object["aside"][0], expected);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn pictures_for_one_seat_are_hidden_until_the_match_is_over() {
     let house = ["ann", "ben", "cat", "dan"].map(|name| bot(folder, name, &fifo));
     let game = concat!(env!("CARGO_MANIFEST_DIR"), "/games/packages/liars-dice");
     up.create(&format!(
-        "name = \"dice\"\ngame = \"{game}\"\n[schedule]\ngames = 1\n[clock]\nmargin = \"10min\"\n\
+        "name = \"dice\"\ngame = \"{game}\"\n[schedule]\nkind = \"foursomes\"\ngames = 1\n[clock]\nmargin = \"10min\"\n\
          [params]\ndice = 1\n[house]\nbots = {house:?}\n"
     ));
     up.succeed("tournament start dice");

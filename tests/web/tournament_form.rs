@@ -114,6 +114,14 @@ fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_store
     assert_eq!(settings["game"], json!("connect4"));
 
     assert!(browser.page("/t/four").contains("The game package is missing."));
+    let center = package.join("bots/center");
+    let submit = format!("submit four {} --name early", center.display());
+    let early = server.up.command(&submit).output().unwrap();
+    let message = String::from_utf8(early.stderr).unwrap();
+    let remedy = "the game package of four is missing; an organiser sends it with arbiter \
+                  tournament package four DIR";
+    assert!(!early.status.success() && message.contains(remedy), "{message}");
+    assert!(server.up.json("bots four").is_empty(), "nothing is stored");
     assert_eq!(browser.post("/t/four/start", &format!("csrf={hash}"), &[]).status, 409);
     assert_eq!(upload("/t/four/package", b"no archive").status, 400);
     assert_eq!(upload("/t/cup/package", &packed).status, 409, "its game is built in");

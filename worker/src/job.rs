@@ -67,6 +67,8 @@ pub(crate) enum JobKind {
 pub(crate) struct TrialJob {
     pub(crate) params: Params,
     pub(crate) seed: Seed,
+    /// The number of seats of each match.
+    pub(crate) seats: usize,
     pub(crate) subject: SeatAssignment,
     pub(crate) opponents: Vec<SeatAssignment>,
 }
@@ -101,10 +103,17 @@ impl Job {
             .map_err(|error| format!("params: {error}"))?;
         let seed = convert::seed("seed", &message.seed)?;
         let subject = convert::required("subject", message.subject)?.try_into()?;
+        let allowed = params.seats();
+        let seats = match usize::try_from(message.seats) {
+            Ok(0) => *allowed.end(),
+            Ok(seats) if allowed.contains(&seats) => seats,
+            _ => return Err(format!("seats: {game} has no table of {}", message.seats).into()),
+        };
         let results = message.opponents.into_iter().map(TryInto::try_into);
         let opponents = results.collect::<Result<_, _>>()?;
         let trace = TraceParent::from_message(&message.trace);
-        let task = JobKind::Trial(Box::new(TrialJob { params, seed, subject, opponents }));
+        let trial_job = TrialJob { params, seed, seats, subject, opponents };
+        let task = JobKind::Trial(Box::new(trial_job));
         Ok(Self { lease, settings, task, package, trace })
     }
 

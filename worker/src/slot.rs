@@ -303,6 +303,7 @@ impl Slot {
         let trial = Trial {
             params: trial_job.params.clone(),
             seed: trial_job.seed,
+            seats: trial_job.seats,
             clock: run.job.settings.clock,
             jail: self.jail_config(&run.job.settings),
             name: trial_job.subject.bot.clone(),

@@ -46,6 +46,8 @@ pub struct Trial {
     pub params: Params,
     /// Source of all randomness.
     pub seed: Seed,
+    /// The number of seats of each match; one that the game allows.
+    pub seats: usize,
     /// How time is charged.
     pub clock: ClockRules,
     /// Limits and processors of the bots.
@@ -253,7 +255,7 @@ impl Trial {
 
     /// The seats of each match.
     fn tables(&self, bot: &Contestant) -> Vec<Vec<TrialSeat>> {
-        let seats = *self.params.seats().end();
+        let seats = self.seats;
         let subject = |name: BotName| TrialSeat {
             player: Player { name, bot: bot.clone() },
             is_subject: true,
@@ -400,9 +402,10 @@ mod tests {
     fn the_bot_plays_in_every_seat() {
         let name = |name: &str| -> BotName { name.parse().unwrap() };
         let unplayable = Contestant::Unplayable { digest: "d".to_owned(), reason: "w".to_owned() };
-        let trial = |game: Game, opponents: &[&str]| Trial {
+        let trial = |game: Game, seats: usize, opponents: &[&str]| Trial {
             params: Params::official(&game),
             seed: Seed([1; 32]),
+            seats,
             clock: ClockRules::OFFICIAL,
             jail: JailConfig::default(),
             name: name("a"),
@@ -419,11 +422,14 @@ mod tests {
             tables.iter().map(names).collect()
         };
         assert_eq!(
-            seats(&trial(gomoku::game(), &["a", "b", "c"])),
+            seats(&trial(gomoku::game(), 2, &["a", "b", "c"])),
             ["a a-2", "a-2 a", "a b", "b a"]
         );
-        assert_eq!(seats(&trial(gomoku::game(), &[])), ["a a-2", "a a-2"]);
+        assert_eq!(seats(&trial(gomoku::game(), 2, &[])), ["a a-2", "a a-2"]);
         let four = ["a b c b-2", "b a c b-2", "b c a b-2", "b c b-2 a"];
-        assert_eq!(seats(&trial(wojna::game(), &["b", "c"])), four);
+        assert_eq!(seats(&trial(wojna::game(), 4, &["b", "c"])), four);
+        let three = ["a b c", "b a c", "b c a"];
+        assert_eq!(seats(&trial(wojna::game(), 3, &["b", "c", "d"])), three);
+        assert_eq!(seats(&trial(blackjack::game(), 1, &["b"])), ["a"]);
     }
 }

@@ -28,7 +28,7 @@ pub async fn exists(
 }
 
 /// The bundle of the package with this digest that a tournament uses or that one of its editions
-/// used.
+/// used. If bundles differ in texts and bots only, the present one, or else the newest.
 pub async fn find(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -36,14 +36,15 @@ pub async fn find(
 ) -> Result<Option<[u8; 32]>> {
     let statement = "
         SELECT p.bundle FROM (
-            SELECT settings -> 'package' AS package FROM tournaments WHERE id = $1
+            SELECT settings -> 'package' AS package, NULL AS edition
+            FROM tournaments WHERE id = $1
             UNION ALL
-            SELECT s.settings -> 'package'
+            SELECT s.settings -> 'package', e.number
             FROM edition_settings s JOIN editions e ON e.id = s.edition WHERE e.tournament = $1
         ) AS used
         JOIN tournament_packages p
             ON p.tournament = $1 AND encode(p.bundle, 'hex') = used.package ->> 'bundle'
-        WHERE used.package ->> 'digest' = $2 LIMIT 1";
+        WHERE used.package ->> 'digest' = $2 ORDER BY used.edition DESC NULLS FIRST LIMIT 1";
     sqlx::query_scalar(statement).bind(tournament).bind(digest.to_string()).fetch_optional(db).await
 }
 

@@ -1,4 +1,4 @@
-//! Lists and retries matches that were set aside after too many faults.
+//! Lists, groups and retries matches that were set aside after too many faults.
 
 use arbiter_proto::ids::{LotId, MatchName, MatchNumber};
 use arbiter_proto::v1::{
@@ -11,6 +11,56 @@ use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError, change,
 use crate::access::Role;
 use crate::db::tournaments::Tournament;
 use crate::db::{faults, lots, played_matches};
+
+/// How the reason starts if the rules of a game package failed.
+const RULES_FAILED: &str = "the rules failed: ";
+
+/// Separates the cause of a reason from the question, which differs from match to match.
+const QUESTION: &str = "; asked: ";
+
+/// Matches of a tournament that were set aside for the same causes.
+#[derive(Debug)]
+pub struct SetAsideGroup<'a> {
+    /// The names of the matches.
+    pub matches: Vec<&'a str>,
+    /// The reasons of the first match that have different causes, the newest first. Empty for those
+    /// who may not see them.
+    pub reasons: Vec<&'a str>,
+}
+
+impl<'a> SetAsideGroup<'a> {
+    /// Groups matches by the causes of their faults.
+    pub fn all(aside: &'a [SetAsideMatch]) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for SetAsideMatch { r#match, reasons } in aside {
+            let mut different: Vec<&str> = Vec::new();
+            for reason in reasons {
+                if different.iter().all(|other| cause(other) != cause(reason)) {
+                    different.push(reason);
+                }
+            }
+            let causes = different.iter().map(|reason| cause(reason));
+            let is_same = |group: &&mut Self| {
+                group.reasons.iter().map(|reason| cause(reason)).eq(causes.clone())
+            };
+            match groups.iter_mut().find(is_same) {
+                Some(group) => group.matches.push(r#match),
+                None => groups.push(Self { matches: vec![r#match], reasons: different }),
+            }
+        }
+        groups
+    }
+
+    /// Whether the rules of a game package failed. The same rules would fail again.
+    pub fn is_of_rules(&self) -> bool {
+        self.reasons.first().is_some_and(|reason| reason.starts_with(RULES_FAILED))
+    }
+}
+
+/// The cause of a reason, without the question.
+fn cause(reason: &str) -> &str {
+    reason.split(QUESTION).next().unwrap_or_default()
+}
 
 impl Service {
     /// Lists the matches of a tournament that were set aside. Only organisers see the reasons.

@@ -9,7 +9,7 @@ use tokio_stream::Stream;
 use super::entry_policy::check_version_entry;
 use super::leaderboard_freeze::entry_rules;
 use super::received_bundle::{ReceivedBundle, receive};
-use super::{Caller, Principal, Result, Service, ServiceError, micros};
+use super::{Caller, Principal, Result, Service, ServiceError, game_packages, micros};
 use crate::access::Role;
 use crate::database_clock;
 use crate::db::bot_list::{self, TriedVersion};
@@ -38,7 +38,9 @@ impl Service {
         check_version_entry(principal, &tournament, submission.house, self.now())?;
         let needs_trial = !submission.house && entry_rules(&tournament)?.preflight;
         if needs_trial {
-            self.check_pending(&mut *self.pool.acquire().await?, principal).await?;
+            let mut db = self.pool.acquire().await?;
+            game_packages::check_stored(&mut db, &tournament).await?;
+            self.check_pending(&mut db, principal).await?;
         }
         let mut span = Span::begin("submit", None);
         span.set("tournament", tournament.name.clone());

@@ -9,7 +9,7 @@
 use arbiter_games::{ClockRules, Game, Games, Micros, Params, Seed};
 use arbiter_proto::limits::{Limits, Ponder};
 use arbiter_proto::settings::{GamePackage, Settings, StateScope};
-use arbiter_schedule::Schedule;
+use arbiter_schedule::{Schedule, foursomes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -22,6 +22,7 @@ mod submissions;
 mod toml_tree;
 mod validate;
 
+use crate::game_package;
 pub use crate::queue::{Audit, Share};
 pub use submissions::{Moment, Submissions};
 use toml_tree::Source;
@@ -88,6 +89,21 @@ pub struct FileError {
     pub cause: String,
 }
 
+/// Stored settings as people read them: with a summary of the game package, and without an empty
+/// list of house bots.
+pub fn readable_settings(mut settings: Map<String, Value>) -> Map<String, Value> {
+    if settings.get("house") == Some(&json!({ "bots": [] })) {
+        settings.shift_remove("house");
+    }
+    if let Some(package) = settings.get_mut("package")
+        && let Ok(valid) = GamePackage::deserialize(&*package)
+        && let Ok(summary) = game_package::summary(&valid)
+    {
+        *package = summary.into();
+    }
+    settings
+}
+
 impl TournamentFile {
     /// Parses a tournament file for one of these games.
     ///
@@ -112,14 +128,25 @@ impl TournamentFile {
         inline_boards::inline(games, text, read)
     }
 
-    /// Replaces the path of a game package with its name, and adds the package, so that the file has
-    /// the same meaning on another machine. The lines of the file keep their numbers. `load` returns
-    /// the name and the package at a path; None if there is no package.
+    /// Replaces the path of a game package with its name, and adds the package, so that the file
+    /// has the same meaning on another machine. The lines of the file keep their numbers. `load`
+    /// returns the name and the package at a path; None if there is no package.
     pub fn inline_package(
         text: &str,
         load: impl FnOnce(&str) -> Option<(String, GamePackage)>,
     ) -> Result<String, FileError> {
         inline_package::inline(text, load)
+    }
+
+    /// The number of seats of each match. None for episodes, where it varies.
+    pub fn table_seats(&self) -> Option<usize> {
+        match self.schedule {
+            Schedule::RoundRobin(_) => Some(2),
+            Schedule::Foursomes(_) => Some(foursomes::SEATS),
+            Schedule::Tables(tables) => Some(tables.seats.get()),
+            Schedule::Solo(_) => Some(1),
+            Schedule::Episodes(_) => None,
+        }
     }
 
     /// The game.

@@ -21,7 +21,8 @@ use crate::db::{bots, tournaments};
 /// are used.
 const MAX_OPPONENTS: usize = 4;
 
-/// The message that assigns a version's trial to a worker. The lease ends `lease_ms` milliseconds from now.
+/// The message that assigns a version's trial to a worker. The lease ends `lease_ms` milliseconds
+/// from now.
 pub async fn assignment(
     pool: &PgPool,
     games: &Games,
@@ -52,6 +53,8 @@ pub async fn assignment(
     }
     let seed = tournament.seed.derive(&format!("trial/{version}"));
     let subject = SeatAssignment::new(&subject.name, &subject.digest, &[]).map_err(seat_error)?;
+    let seats = file.table_seats().unwrap_or(*file.params.seats().end());
+    let seats = u32::try_from(seats).map_err(|cause| invalid("the seats", &cause))?;
     let opponents = opponents.map(|named| seat(named).map(Into::into));
     Ok(v1::Trial {
         lease: Some(lease.into()),
@@ -61,6 +64,7 @@ pub async fn assignment(
         subject: Some(subject.into()),
         opponents: opponents.collect::<Result<_, _>>().map_err(seat_error)?,
         lease_ms,
+        seats,
         trace: span.to_message(),
     })
 }

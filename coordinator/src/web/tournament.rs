@@ -13,7 +13,10 @@ use time::OffsetDateTime;
 use super::error::WebError;
 use super::flash::Flash;
 use super::session::Session;
+use super::tournament_form::package_of;
 use super::{actions, layout, sse};
+use crate::service::SetAsideGroup;
+use crate::tournament::file::readable_settings;
 
 /// All tournaments.
 pub(super) async fn list(session: Session) -> Result<Markup, WebError> {
@@ -52,7 +55,8 @@ pub(super) async fn show(
     let request = ListSetAsideRequest { tournament };
     let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
     let organiser = session.caller.is_organiser();
-    let has_package = organiser && details.state == "open" && plays_package(&details);
+    let has_package =
+        organiser && details.state == "open" && package_of(&details.settings).is_some();
     let lacks_package =
         if has_package { Some(session.service.lacks_package(&details.name).await?) } else { None };
     let body = html! {
@@ -86,12 +90,6 @@ pub(super) async fn show(
         (settings(&details))
     };
     Ok(layout::tournament_page((&details.name, "Tournament"), &details.name, &session, &body))
-}
-
-/// Whether the game of a tournament is a game package.
-fn plays_package(tournament: &Tournament) -> bool {
-    let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
-    settings.get("package").is_some()
 }
 
 /// The public beacon of a tournament and its value.
@@ -198,12 +196,16 @@ pub(super) fn set_aside(aside: &[SetAsideMatch], organiser: Option<(&Session, &s
     html! {
         @if !aside.is_empty() {
             h2 { "Matches set aside" }
-            p { "These matches had too many infrastructure faults and need an organiser's attention." }
+            p { "These matches had too many faults and need an organiser's attention." }
             ul {
-                @for row in aside {
+                @for group in SetAsideGroup::all(aside) {
                     li {
-                        (layout::match_link(&row.r#match))
-                        @if let Some(reason) = row.reasons.first() { ": " (reason) }
+                        @for (index, name) in group.matches.iter().enumerate() {
+                            @if index > 0 { ", " }
+                            (layout::match_link(name))
+                        }
+                        @if !group.reasons.is_empty() { ": " (group.reasons.join("; ")) }
+                        @if group.is_of_rules() { ". Correct the rules and send the package." }
                     }
                 }
             }
@@ -217,9 +219,9 @@ pub(super) fn set_aside(aside: &[SetAsideMatch], organiser: Option<(&Session, &s
 
 /// The settings as a table of keys and values.
 fn settings(tournament: &Tournament) -> Markup {
-    let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
+    let settings = serde_json::from_str(&tournament.settings).unwrap_or_default();
     let mut flat = Vec::new();
-    flatten("", &settings, &mut flat);
+    flatten("", &Value::Object(readable_settings(settings)), &mut flat);
     let table = html! {
         table.settings {
             tbody {

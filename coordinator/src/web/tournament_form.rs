@@ -1,5 +1,5 @@
-//! A form that creates a tournament of a game without writing a file: its parameters are fields with
-//! the types, bounds, choices and help of the game's descriptor.
+//! A form that creates a tournament of a game without writing a file: its parameters are fields
+//! with the types, bounds, choices and help of the game's descriptor.
 //!
 //! The form only writes the tournament file. The service parses and checks it like every other one.
 //! A game package that is not stored yet is read for its descriptor and sent again to the new
@@ -90,7 +90,7 @@ pub(super) async fn choices(session: &Session) -> Result<Vec<GameChoice>, WebErr
 }
 
 /// The game package in the settings of a tournament.
-fn package_of(settings: &str) -> Option<GamePackage> {
+pub(super) fn package_of(settings: &str) -> Option<GamePackage> {
     let settings = serde_json::from_str(settings).ok()?;
     game_package::of_settings(&settings).ok()?
 }

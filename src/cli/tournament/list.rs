@@ -1,5 +1,7 @@
 //! `arbiter tournament list` and `show T`.
 
+use arbiter_coordinator::service::SetAsideGroup;
+use arbiter_coordinator::tournament::file::readable_settings;
 use arbiter_proto::v1::{
     Edition, GetTournamentRequest, ListSetAsideRequest, ListTournamentsRequest, LotCount,
     SetAsideMatch, Tournament,
@@ -115,9 +117,11 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
     if tournament.next_edition_at_us > 0 {
         out.line(&format!("the next edition starts at {}", moment(tournament.next_edition_at_us)))?;
     }
-    for (key, value) in settings(tournament) {
-        if !["name", "game"].contains(&key.as_str()) {
-            out.line(&format!("{key} = {}", shorten(&value)))?;
+    for (key, value) in readable_settings(settings(tournament)) {
+        match (key.as_str(), &value) {
+            ("name" | "game", _) => {}
+            ("package", Value::String(summary)) => out.line(&format!("package = {summary}"))?,
+            _ => out.line(&format!("{key} = {}", shorten(&value)))?,
         }
     }
     let header = ["edition", "state", "counted", "matches", "lots"];
@@ -147,14 +151,33 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
         }
     }
     if !aside.is_empty() {
-        let count = matches(i64::try_from(aside.len()).unwrap_or(i64::MAX));
         out.line("")?;
-        out.line(&format!("{count} set aside; retry with arbiter tournament retry MATCH"))?;
     }
-    for SetAsideMatch { r#match, reasons } in aside {
-        out.line(&format!("{}: {}", r#match, reasons.join("; ")))?;
+    for group in SetAsideGroup::all(aside) {
+        show_group(out, name, &group)?;
     }
     Ok(())
+}
+
+/// Maximum number of matches of a group that are listed.
+const MAX_NAMED: usize = 10;
+
+/// Prints the matches that were set aside for the same causes, and the remedy.
+fn show_group(out: &mut Output, tournament: &str, group: &SetAsideGroup) -> Result<(), Failure> {
+    let SetAsideGroup { matches: names, reasons } = group;
+    let count = matches(i64::try_from(names.len()).unwrap_or(i64::MAX));
+    let why = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
+    if group.is_of_rules() {
+        out.line(&format!("{count} set aside, first {}{why}", names[0]))?;
+        return out.line(&format!(
+            "  correct the rules and send them: arbiter tournament package {tournament} DIR"
+        ));
+    }
+    let named = names[..names.len().min(MAX_NAMED)].join(", ");
+    let more = names.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more (see --json)") } else { String::new() };
+    out.line(&format!("{count} set aside{why}"))?;
+    out.line(&format!("  retry with arbiter tournament retry MATCH: {named}{more}"))
 }
 
 /// Maximum length of a printed setting, in characters; a board is longer.

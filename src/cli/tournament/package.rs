@@ -2,19 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
+use arbiter_coordinator::game_package;
+use arbiter_packages::{Descriptor, DescriptorError};
 use arbiter_proto::settings::{GamePackage, HexDigest};
 use arbiter_proto::v1::set_package_request::Part;
-use arbiter_proto::v1::{PackageUpload, SetPackageRequest, Tournament};
+use arbiter_proto::v1::{GetTournamentRequest, PackageUpload, SetPackageRequest, Tournament};
 use arbiter_worker::bundle::Bundle;
 use arbiter_worker::package::Package;
 use clap::Args;
 use serde_json::json;
 
-use super::list::tournament_json;
+use super::list::{settings, tournament_json};
 use crate::cli::bundle_upload;
-use crate::cli::client::{Server, TournamentArgs, unless_interrupted};
+use crate::cli::client::{Server, TournamentArgs, malformed_response, unless_interrupted};
 use crate::cli::package_file::PackageFile;
 use crate::failure::Failure;
+use crate::output::eprint_line;
 use crate::play::game::load;
 
 /// Replace the game package of a tournament by another version of the same game, or download it.
@@ -79,15 +82,57 @@ impl TournamentPackage {
     fn send(&self, package: &Path) -> Result<(), Failure> {
         let packed = PackedPackage::load(package)?;
         let TournamentArgs { tournament, response } = &self.target;
-        let tournament =
-            response.client.run(async |server| packed.send(&server, tournament).await)?;
+        let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
+        let (before, after) = response.client.run(async |server| {
+            Ok((server.send(request).await?, packed.send(&server, tournament).await?))
+        })?;
+        let before = game_package::of_settings(&settings(&before).into())
+            .map_err(malformed_response)?
+            .ok_or_else(|| malformed_response("the tournament had no package"))?;
+        let change = Change::of(&before, &packed.source, !after.editions.is_empty())
+            .map_err(malformed_response)?;
+        if let Some(warning) = change.warning {
+            eprint_line(warning);
+        }
         response.print(
-            || tournament_json(&tournament),
-            |out| {
-                let digest = packed.source.digest;
-                out.line(&format!("{}: {} of digest {digest}", tournament.name, tournament.game))
-            },
+            || tournament_json(&after),
+            |out| out.line(&format!("{}: {}", after.name, change.summary)),
         )
+    }
+}
+
+/// What another package changes in a tournament.
+struct Change {
+    summary: String,
+    warning: Option<&'static str>,
+}
+
+impl Change {
+    /// Compares two packages. `is_started` says whether the tournament has editions.
+    fn of(
+        before: &GamePackage,
+        after: &GamePackage,
+        is_started: bool,
+    ) -> Result<Self, DescriptorError> {
+        let summary = game_package::summary(after)?;
+        if before.digest == after.digest {
+            let summary =
+                format!("{summary}; the rules are the same, and no match is played again");
+            return Ok(Self { summary, warning: None });
+        }
+        let former = game_package::summary(before)?;
+        let version = |package: &GamePackage| {
+            Descriptor::parse(&package.descriptor).map(|descriptor| descriptor.version)
+        };
+        let is_same_version = version(before)? == version(after)?;
+        let effect = if is_started { "; the next edition plays all matches again" } else { "" };
+        Ok(Self {
+            summary: format!("{summary} (before: {former}){effect}"),
+            warning: is_same_version.then_some(
+                "warning: the rules have changed but their version has not; raise version in \
+                 game.toml",
+            ),
+        })
     }
 }
 

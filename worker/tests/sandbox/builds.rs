@@ -132,6 +132,7 @@ fn try_bot(lab: &Lab, directory: &Path) -> TrialOutcome {
     let trial = Trial {
         params: Params::read(&blackjack::game(), patient).unwrap(),
         seed: Seed([7; 32]),
+        seats: 4,
         clock: ClockRules::OFFICIAL,
         jail: JailConfig::default(),
         name: submission.name,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use arbiter_games::{BotName, Micros, Seed, StartError};
 use arbiter_proto::limits::Bytes;
 use arbiter_proto::settings::StateScope;
-use arbiter_schedule::{Schedule, foursomes};
+use arbiter_schedule::Schedule;
 
 use super::toml_tree::Source;
 use super::{FileError, TournamentFile};
@@ -67,7 +67,7 @@ fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
 /// Checks that the game can be played in the matches of the schedule.
 fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let game = file.game();
-    let cause = match (&game.episodes, &game.seats_param, table_seats(&file.schedule)) {
+    let cause = match (&game.episodes, &game.seats_param, file.table_seats()) {
         (Some(_), _, None) => return Ok(()),
         (Some(_), _, Some(_)) => format!("{game} is played in episodes; write kind = \"episodes\""),
         (None, Some(key), Some(expected)) => return seats(file, key, expected, source),
@@ -90,17 +90,6 @@ fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     };
     let key = if matches!(file.schedule, Schedule::Tables(_)) { "seats" } else { "kind" };
     Err(source.blame("schedule", key, &format!("{game}: {cause}")))
-}
-
-/// The number of seats of each match of a schedule. None for episodes, where it varies.
-fn table_seats(schedule: &Schedule) -> Option<usize> {
-    match schedule {
-        Schedule::RoundRobin(_) => Some(2),
-        Schedule::Foursomes(_) => Some(foursomes::SEATS),
-        Schedule::Tables(tables) => Some(tables.seats.get()),
-        Schedule::Solo(_) => Some(1),
-        Schedule::Episodes(_) => None,
-    }
 }
 
 /// Checks that the parameter of this key has the number of seats of the schedule.
