@@ -15,7 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 
 use super::received_bundle::{ReceivedBundle, receive};
-use super::{Caller, ErrorKind, Result, Service, ServiceError, change};
+use super::{Caller, Result, Service, ServiceError, change};
 use crate::access::Role;
 use crate::db::{editions, packages, tournaments, versions};
 use crate::game_package;
@@ -172,10 +172,7 @@ impl Service {
     /// Whether a tournament still needs its game package before it can start.
     pub(crate) async fn lacks_package(&self, tournament: &str) -> Result<bool> {
         let row = self.tournament(tournament).await?;
-        match check_stored(&mut *self.pool.acquire().await?, &row).await {
-            Err(error) if error.kind() == ErrorKind::FailedPrecondition => Ok(true),
-            result => result.map(|()| false),
-        }
+        is_missing(&mut *self.pool.acquire().await?, &row).await
     }
 
     /// The built-in games and the game of an edition.
@@ -202,13 +199,18 @@ pub(super) fn package_of(row: &tournaments::Tournament) -> Result<Option<GamePac
         .map_err(|error| ServiceError::internal(error.to_string()))
 }
 
+/// Whether a tournament has a package that is not stored yet.
+async fn is_missing(db: &mut PgConnection, row: &tournaments::Tournament) -> Result<bool> {
+    let Some(package) = package_of(row)? else { return Ok(false) };
+    Ok(!packages::exists(db, row.id, package.bundle.0.as_bytes()).await?)
+}
+
 /// Refuses to open an edition or to try a version before the package of its tournament is stored.
 pub(super) async fn check_stored(
     db: &mut PgConnection,
     row: &tournaments::Tournament,
 ) -> Result<()> {
-    let Some(package) = package_of(row)? else { return Ok(()) };
-    if packages::exists(db, row.id, package.bundle.0.as_bytes()).await? {
+    if !is_missing(db, row).await? {
         return Ok(());
     }
     Err(ServiceError::failed_precondition(format!(
