@@ -1,11 +1,13 @@
 """Plays many tiny matches with real services, and reports memory, table sizes and delays.
 
-python3 scripts/soak.py [--arbiter PROGRAM] [--matches N] [--bots N] [--slots N] [--keep DIR]
+python3 scripts/soak.py [--arbiter PROGRAM] [--game GAME] [--matches N] [--bots N] [--slots N]
+                        [--keep DIR]
 
 A private Postgres, a coordinator and a worker run for as long as it takes; the matches are official
-ones in all but length: two deals of tricks between small bots in C. The run is good (exit code 0)
-if every match counted exactly once, nothing failed through no bot's fault, neither program's memory
-grew by more than a tenth of itself, or 16 MB, between a quarter of the way and the end, and 99 of 100
+ones in all but length, between small bots in C: two deals of tricks, or the package of Connect Four
+on its smallest board. The run is good (exit code 0) if every match counted exactly once, nothing
+failed through no bot's fault, neither program's memory grew by more than a tenth of itself, or
+16 MB, nor its open files by more than 16, between a quarter of the way and the end, and 99 of 100
 lots were handed out within 10 ms.
 """
 
@@ -27,10 +29,36 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOOK_EVERY = 5.0  # seconds
 HAND_OUT = 0.010  # seconds
 
+# The value of `game` in the tournament file, and the parameters of short matches.
+GAMES = {
+    "tricks": ("tricks", "tables = 2"),
+    "connect4": (str(ROOT / "games/packages/connect4"), "columns = 4\nrows = 4\nframes = false"),
+}
+
+# A bot of Connect Four, which prefers column NUMBER.
+CONNECT4_BOT = """
+#include <stdio.h>
+
+int main(void) {
+    char line[64];
+    int columns = 0, rows = 0, heights[20] = {0}, column;
+    while (fgets(line, sizeof line, stdin)) {
+        if (sscanf(line, "start %d %d", &columns, &rows) == 2) continue;
+        if (sscanf(line, "played %d", &column) != 1) {
+            for (column = NUMBER % columns; heights[column] == rows;) column = (column + 1) % columns;
+            printf("%d\\n", column);
+            fflush(stdout);
+        }
+        heights[column]++;
+    }
+}
+"""
+
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--arbiter", default=ROOT / "target/release/arbiter", type=pathlib.Path)
+    parser.add_argument("--game", default="tricks", choices=GAMES)
     parser.add_argument("--matches", default=200_000, type=int, help="at least so many")
     parser.add_argument("--bots", default=25, type=int)
     parser.add_argument("--slots", default=2, type=int)
@@ -92,29 +120,40 @@ def resident(process):
     return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
 
 
-def bots(folder, count):
+def open_files(process):
+    return len(os.listdir(f"/proc/{process.pid}/fd"))
+
+
+def bots(folder, game, count):
     """Small bots that play legal but weak moves."""
     for number in range(count):
         bot = folder / f"bot{number:03}"
-        shutil.copytree(ROOT / "bots/rascal", bot)
-        manifest = (bot / "bot.toml").read_text()
+        if game == "connect4":
+            bot.mkdir()
+            (bot / "bot.c").write_text(CONNECT4_BOT.replace("NUMBER", str(number)))
+            manifest = 'name = "rascal"\nrun = ["./bot"]\nbuild = ["cc", "-o", "bot", "bot.c"]\n'
+        else:
+            shutil.copytree(ROOT / "bots/rascal", bot)
+            manifest = (bot / "bot.toml").read_text()
         (bot / "bot.toml").write_text(manifest.replace('"rascal"', f'"bot{number:03}"'))
         # Each bot is a different program, because equal files would be one version.
         (bot / "number").write_text(f"{number}\n")
         yield bot
 
 
-def tournament(folder, names, legs):
+def tournament(folder, game, names, legs):
+    game, params = GAMES[game]
     text = f"""
 name = "soak"
-game = "tricks"
+game = "{game}"
 seed = "soak"
 
 [params]
-tables = 2
+{params}
 
 [schedule]
 kind = "round_robin"
+sides = "balanced"
 legs = {legs}
 
 [house]
@@ -184,6 +223,8 @@ def look(parts, started):
         "counted": parts.postgres.one(counted),
         "coordinator_mb": round(resident(parts.coordinator), 1),
         "worker_mb": round(resident(parts.worker), 1),
+        "coordinator_files": open_files(parts.coordinator),
+        "worker_files": open_files(parts.worker),
         "tables": {
             name: {"mb": round(int(size) / 2**20, 1), "live": int(live), "dead": int(dead)}
             for name, size, live, dead in sizes or []
@@ -203,7 +244,7 @@ def hand_out(parts):
 
 
 def grew(looks, key):
-    """The growth of a program's memory from the first quarter to the end, in megabytes."""
+    """The growth of a program's use from the first quarter to the end, and what is allowed."""
     early = [each[key] for each in looks if each["counted"] >= looks[-1]["counted"] / 4]
     return looks[-1][key] - early[0], max(16.0, early[0] / 10)
 
@@ -215,8 +256,8 @@ def main():
     pairs = wanted.bots * (wanted.bots - 1) // 2
     legs = -(-wanted.matches // pairs)
     parts = Parts(wanted.arbiter.resolve(), folder, wanted.slots)
-    made = list(bots(folder, wanted.bots))
-    parts.run("tournament", "create", tournament(folder, made, legs))
+    made = list(bots(folder, wanted.game, wanted.bots))
+    parts.run("tournament", "create", tournament(folder, wanted.game, made, legs))
     parts.run("tournament", "start", "soak")
     started, looks = time.monotonic(), []
     print(f"{pairs * legs} matches, {wanted.slots} slots, logs in {folder}")
@@ -243,10 +284,11 @@ def main():
     if checked.returncode != 0:
         wrong.append(f"tournament check: {checked.stdout}{checked.stderr}")
     for part in ("coordinator", "worker"):
-        more, allowed = grew(looks, f"{part}_mb")
-        print(f"{part}: {more:+.1f} MB since the first quarter (allowed {allowed:.0f})")
-        if more > allowed:
-            wrong.append(f"the {part}'s memory grew by {more:.0f} MB")
+        for key, unit in (("mb", "MB"), ("files", "open files")):
+            more, allowed = grew(looks, f"{part}_{key}")
+            print(f"{part}: {more:+.1f} {unit} since the first quarter (allowed {allowed:.0f})")
+            if more > allowed:
+                wrong.append(f"the {part} uses {more:.0f} {unit} more than in the first quarter")
     waits = hand_out(parts)
     times = waits[-1][1]
     told = [f"{count} in {bound * 1000:g} ms" for bound, count in waits if bound <= 0.1]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{ClockKind, Micros};
 use arbiter_worker::sandbox::{
-    self, BotSource, Host, Jail, JailConfig, Policy, Ponder, RefereePriority, Workdir, slot_cores,
+    self, BotSource, Host, Jail, JailConfig, Policy, Ponder, SlotThread, Workdir, slot_cores,
 };
 use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 use rustix::thread::CpuSet;
@@ -134,7 +134,8 @@ fn measure(host: &Host, bot_core: usize, setup: &Setup) -> Vec<u128> {
         start_time.elapsed().as_nanos()
     };
     ask();
-    let priority = setup.has_priority.then(|| RefereePriority::take(&[bot_core]));
+    let thread = setup.has_priority.then(|| SlotThread::bind(&[bot_core])).flatten();
+    let priority = thread.as_ref().map(SlotThread::referee_priority);
     let times = (0..REPLIES).map(|_| ask()).collect();
     drop(priority);
     for seat in spinner.into_iter().chain([bot]) {

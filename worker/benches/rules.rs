@@ -3,6 +3,8 @@
 //! as a module and as a program: `cargo bench -p arbiter-worker --bench rules`. Needs `cc`, `clang`
 //! and `wasm-ld`.
 //!
+//! The rules run on one processor, as in a slot of its own.
+//!
 //! This program is also the rules: as `rules game serve gomoku` it answers the protocol.
 
 use std::fs;
@@ -17,7 +19,7 @@ use arbiter_games::{
 };
 use arbiter_packages::ServedGame;
 use arbiter_worker::package::Package;
-use arbiter_worker::sandbox::{Host, Policy};
+use arbiter_worker::sandbox::{Host, Policy, SlotThread, slot_cores};
 use arbiter_worker::seat::StopSignal;
 
 /// The number of matches of each kind.
@@ -40,6 +42,8 @@ fn main() {
     let host = Arc::new(Host::prepare(Policy::Auto).expect("a sandbox"));
     let (stop, _handle) = StopSignal::new_pair().expect("a pipe");
     let stop = Arc::new(stop);
+    let thread = SlotThread::bind(&slot_cores(0, processors()));
+    let _priority = thread.as_ref().map(SlotThread::referee_priority);
     let directory = tempfile::tempdir().expect("a directory");
     let native = measure(&gomoku::game());
     println!("native:            {native:?} per reply of gomoku");
@@ -52,6 +56,11 @@ fn main() {
     othello(&directory.path().join("othello"), &host, &stop);
 }
 
+/// The number of processors of this machine.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Replays a whole match of Othello without pictures by its module and by the same rules as a
 /// program. The two take turns, so that a slow moment of the machine meets both.
 fn othello(folder: &Path, host: &Arc<Host>, stop: &Arc<StopSignal>) {
@@ -60,27 +69,31 @@ fn othello(folder: &Path, host: &Arc<Host>, stop: &Arc<StopSignal>) {
     let golden = fs::read_to_string(Path::new(OTHELLO).join("tests/match.jsonl"));
     let golden = golden.expect("the shipped record");
     let replies = u32::try_from(golden.matches("\"reply\":").count()).expect("a short match");
-    let mut times = [(Duration::ZERO, Duration::ZERO); 2];
+    let mut times = [const { (Vec::new(), Vec::new()) }; 2];
     for number in 0..MATCHES {
         for ((_, package), (start, whole)) in packages.iter().zip(&mut times) {
             let game = Game::new(package.game(host, stop).expect("rules that run"));
             let begun = Instant::now();
             drop(begin(&game, number).step());
-            *start += begun.elapsed();
+            start.push(begun.elapsed());
             let record = arbiter_replay::with_package(&golden, &package.digest);
             let record = record.expect("a record of a package");
             let games = Games::built_in().with_game(&game);
             let begun = Instant::now();
             arbiter_replay::verify(&games, record.as_bytes()).expect("the same match");
-            *whole += begun.elapsed();
+            whole.push(begun.elapsed());
         }
     }
     for ((name, _), (start, whole)) in packages.iter().zip(times) {
-        let start = start / u32::from(MATCHES);
-        let whole = whole / u32::from(MATCHES);
+        let (start, whole) = (median(start), median(whole));
         let reply = whole.saturating_sub(start) / replies;
         println!("othello, {name} {reply:?} per reply, {start:?} to start, {whole:?} per match");
     }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
 }
 
 /// The package of Othello with its rules compiled for this machine.

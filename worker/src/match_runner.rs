@@ -14,7 +14,7 @@ use crate::bot::{Bot, Contestant};
 use crate::fault::Fault;
 use crate::record_writer::Recorder;
 use crate::referee::{EventSink, MatchEvent, Referee};
-use crate::sandbox::{Host, Jail, JailConfig, Level, RefereePriority, Workdir};
+use crate::sandbox::{Host, Jail, JailConfig, Level, SlotThread, Workdir};
 use crate::seat::pipes::since;
 use crate::seat::{
     AbsentSeat, ExecSeat, SeatDriver, SeatFailure, SeatUsage, StdioSeat, StopSignal, TricksHttpSeat,
@@ -163,6 +163,8 @@ impl Match {
             .start_by(rules, &names, &turns, self.seed)
             .map_err(|error| Fault::new("cannot start a match", error))?;
         let mut game = hooks.wrap_game(game);
+        // The rules of a package start on the processors of this thread.
+        let thread = SlotThread::bind(&self.jail.cores);
         game.prepare();
         let header = self.header(host.level());
         let path = self.record.clone();
@@ -178,12 +180,13 @@ impl Match {
             hooks,
         };
         let play_result = start_result.and_then(|startup_times| {
-            let _priority = RefereePriority::take(&self.jail.cores);
+            let _priority = thread.as_ref().map(SlotThread::referee_priority);
             let mut referee = Referee::new(self.clock, &mut log);
             let results = referee.play(game.as_mut(), &mut drivers)?;
             margin_used = referee.margin_used();
             Ok((results, startup_times))
         });
+        drop(thread);
         let close_result = log.close_seats(drivers);
         let (results, startup_times) = play_result?;
         close_result?;

@@ -1,7 +1,8 @@
 //! Runs the rules of a game package as a process in the sandbox: one process for each match.
 //!
 //! The process has the limits of a bot, but more room for its output. It is not stopped between
-//! two questions, because it only waits for the next one.
+//! two questions, because it only waits for the next one. It runs on the processors of the thread
+//! that plays the match, so that it takes no time from the bots of another slot.
 //!
 //! A process starts while the bots of its match start, before any clock runs. It does not start
 //! earlier, beside another match: it would take processor time from bots whose replies are timed.
@@ -12,7 +13,9 @@ use arbiter_games::{ClockKind, Forfeit, Framing, Micros, Seed};
 use arbiter_packages::{RulesHost, RulesSession};
 
 use crate::fault::Fault;
-use crate::sandbox::{BotSource, Host, Jail, JailConfig, Ponder, ScratchDir, Workdir};
+use crate::sandbox::{
+    BotSource, Host, Jail, JailConfig, Ponder, ScratchDir, Workdir, thread_cores,
+};
 use crate::seat::{OutputLimits, SeatDriver, SeatFailure, StdioSeat, StopSignal, TimedReply};
 
 /// How long the rules may take for an answer.
@@ -45,7 +48,8 @@ struct RulesProcess {
 impl RulesProgram {
     fn start(&self) -> Result<Result<StdioSeat, Box<dyn SeatDriver>>, Fault> {
         let workdir = Workdir::new(&self.source)?;
-        let config = JailConfig { ponder: Ponder::Allow, ..JailConfig::default() };
+        let config =
+            JailConfig { ponder: Ponder::Allow, cores: thread_cores(), ..JailConfig::default() };
         let jail = Jail::open(&self.host, workdir, &config)?;
         let stop = Arc::clone(&self.stop);
         StdioSeat::start_with(jail, &self.argv, Framing::Line, ClockKind::Wall, stop, OUTPUT)
