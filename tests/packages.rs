@@ -207,6 +207,21 @@ fn rules_that_fail_are_a_fault() {
     }
 }
 
+/// They take no processor time from the bots of another slot. With a match on each processor, every
+/// slot has one.
+#[test]
+fn rules_run_on_the_processors_of_their_slot() {
+    let bots = Bots::new();
+    let count = "return [{'over': [[len(__import__('os').sched_getaffinity(0))], [0]]}]";
+    let package = changed(&bots, REQUEST, count);
+    let processors = std::thread::available_parallelism().unwrap().to_string();
+    let (blocker, center) = (bot("blocker"), bot("center"));
+    let call = ["play", package.to_str().unwrap(), &blocker, &center, "--no-rotate"];
+    let lines = json(&[&call[..], &["--games", "8", "--jobs", &processors]].concat());
+    let scores: Vec<_> = lines[..8].iter().map(|line| line["scores"].clone()).collect();
+    assert_eq!(scores, vec![json!([[1], [0]]); 8]);
+}
+
 #[test]
 fn wrong_packages_are_refused_with_the_remedy() {
     let bots = Bots::new();
