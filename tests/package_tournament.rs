@@ -6,13 +6,14 @@
 
 mod support;
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::service::done;
 use support::up::Up;
 use support::{arbiter, files};
@@ -395,4 +396,87 @@ fn bots_play_a_game_for_one_alone_with_the_same_seeds() {
     let beyond = up.command("match alone/12").output().unwrap();
     assert!(!beyond.status.success(), "matches of other bots were played again");
     check_closed(&up, "alone", 12);
+}
+
+/// Rules for up to two bots with purses: each bets a part of its own, which a bit of the seed
+/// doubles or takes.
+const PURSE_RULES: &str = "import json, sys
+for line in sys.stdin:
+    question = json.loads(line)
+    if 'new' in question:
+        new = question['new']
+        assert list(new['params']) == ['purse'], new
+        luck = bytes.fromhex(new['seed'])
+        purses = new['params']['purse']
+        do = [{'ask': seat, 'text': f'purse {purse}'} for seat, purse in enumerate(purses, 1)]
+    else:
+        over = []
+        for heard, purse, chance in zip(question['heard'], purses, luck):
+            text = heard.get('text', '')
+            bet = min(int(text), purse) if text.isascii() and text.isdigit() else purse
+            over.append([purse + bet if chance % 2 else purse - bet])
+        do = [{'over': over}]
+    print(json.dumps({'do': do}), flush=True)
+";
+
+/// Writes a package of episodes, with three bots that bet different parts of their purse.
+fn purse_package(folder: &Path) -> PathBuf {
+    let game = folder.join("purse");
+    let descriptor = "name = \"purse\"\ntitle = \"Purse\"\nversion = \"1\"\nseats = [1, 2]\n\
+        score = [\"coins\"]\nrules = { run = [\"python3\", \"rules.py\"] }\n\
+        [episodes]\nrounds = \"rounds\"\nscore = \"purse\"\nleast = 1\ncolumn = \"solvent\"\n\
+        [params.rounds]\ntype = \"integer\"\ndefault = 4\nmin = 1\nmax = 9\nhelp = \"rounds\"\n\
+        [params.purse]\ntype = \"per_seat\"\ndefault = 64\nmin = 0\nhelp = \"coins\"\n";
+    fs::create_dir_all(&game).unwrap();
+    fs::write(game.join("game.toml"), descriptor).unwrap();
+    fs::write(game.join("rules.py"), PURSE_RULES).unwrap();
+    for (name, divisor) in [("all", 1), ("half", 2), ("little", 8)] {
+        let bot = game.join("bots").join(name);
+        fs::create_dir_all(&bot).unwrap();
+        let manifest = format!("name = \"{name}\"\nrun = [\"python3\", \"bot.py\"]\n");
+        fs::write(bot.join("bot.toml"), manifest).unwrap();
+        let program = format!("print(int(input().split()[1]) // {divisor}, flush=True)\ninput()\n");
+        fs::write(bot.join("bot.py"), program).unwrap();
+    }
+    game
+}
+
+#[test]
+fn bots_carry_their_scores_through_the_episodes_of_a_package() {
+    let up = Up::start_sandboxed(2);
+    purse_package(up.bots.path());
+    let file = up.bots.file(
+        "purse.toml",
+        "name = \"purse\"\ngame = \"purse\"\nseed = \"purse\"\n[schedule]\nepisodes = 3\n\
+         [submissions]\nwindow = \"0ms\"\n",
+    );
+    up.succeed(&format!("tournament create {file}"));
+    up.play("purse");
+
+    let board = up.json("ranking purse");
+    let matches = usize::try_from(board[0]["counted"].as_u64().unwrap()).unwrap();
+    check_closed(&up, "purse", matches);
+
+    // A bot begins each of the three episodes with 64 coins and carries its purse through the
+    // rounds, so its wins and losses add up to what the leaderboard says.
+    let mut coins: HashMap<String, i64> = HashMap::new();
+    let mut lost_all: HashMap<String, i64> = HashMap::new();
+    for path in files(&up.directory.path().join("export/records")) {
+        let record = fs::read_to_string(path).unwrap();
+        let over: Value = serde_json::from_str(record.lines().last().unwrap()).unwrap();
+        let header = header(&record);
+        for (index, seat) in header["seats"].as_array().unwrap().iter().enumerate() {
+            let bot = seat["bot"].as_str().unwrap().to_owned();
+            let purse = &header["params"]["purse"];
+            let purse = purse.get(index).unwrap_or(purse).as_i64().unwrap();
+            let score = over["scores"][index][0].as_i64().unwrap();
+            *coins.entry(bot.clone()).or_insert(3 * 64) += score - purse;
+            *lost_all.entry(bot).or_default() += i64::from(score == 0);
+        }
+    }
+    for line in board.iter().filter(|line| line["bot"].is_string()) {
+        let bot = line["bot"].as_str().unwrap();
+        assert_eq!(line["score"], json!([coins[bot], -lost_all[bot]]), "{line}");
+    }
+    assert!(lost_all["all"] > 0 && lost_all["little"] == 0, "{lost_all:?}");
 }

@@ -9,11 +9,15 @@ use arbiter_games::{
 };
 
 use crate::clock::PackageClock;
+use crate::episodes::PackageEpisodes;
 use crate::rules::{PackageInfo, PackageRules};
 use crate::rules_host::RulesHost;
 
 /// The expected size of the compressed record of a match, in bytes.
 const RECORD_BYTES: i64 = 4000;
+
+/// The number of episodes of a tournament whose file has none.
+const EPISODES: u32 = 25;
 
 /// A game package as its author describes it.
 #[derive(Clone, Debug)]
@@ -44,6 +48,8 @@ pub struct Descriptor {
     pub clock: PackageClock,
     /// The parameters of a match, each with its default.
     pub params: Vec<ParamInfo>,
+    /// The episodes, in games that have them.
+    pub episodes: Option<PackageEpisodes>,
     /// The values of parameters in trials.
     pub trial: Vec<(Text, Value)>,
     /// The expected time of a match.
@@ -78,6 +84,8 @@ pub enum PackageSchedule {
     Tables,
     /// Every bot plays alone.
     Solo,
+    /// Episodes, in which bots carry their scores from match to match.
+    Episodes,
 }
 
 impl Descriptor {
@@ -89,6 +97,7 @@ impl Descriptor {
             clock: self.clock.clone(),
             has_arguments: self.has_arguments,
             params: self.params.clone(),
+            episodes: self.episodes.clone(),
             host,
         });
         let most_seats = *self.seats.end();
@@ -96,6 +105,7 @@ impl Descriptor {
             PackageSchedule::RoundRobin => ScheduleKind::RoundRobin(PairSeats::Both),
             PackageSchedule::Tables if most_seats > 1 => ScheduleKind::Tables(most_seats),
             PackageSchedule::Tables | PackageSchedule::Solo => ScheduleKind::Solo,
+            PackageSchedule::Episodes => ScheduleKind::Episodes(EPISODES),
         };
         let is_paired = matches!(schedule, ScheduleKind::RoundRobin(_));
         GameInfo {
@@ -109,7 +119,7 @@ impl Descriptor {
             params: self.params.clone(),
             seats_param: None,
             boards: None,
-            episodes: None,
+            episodes: self.episodes.as_ref().map(|episodes| episodes.info(&self.params)),
             bots: BotInfo { protocol: self.protocol, framing: self.framing.clone(), http: false },
             // The seed decides openings and cards: exchanged seats make up for luck.
             official: Official { shared_deals: is_paired, ..Official::of(schedule) },

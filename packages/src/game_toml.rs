@@ -10,6 +10,7 @@ use toml::Spanned;
 
 use crate::clock::PackageClock;
 use crate::descriptor::{Carrier, Descriptor, PackageSchedule};
+use crate::episodes::PackageEpisodes;
 use crate::params;
 use crate::rules::FRAMES;
 
@@ -56,6 +57,8 @@ struct RawDescriptor {
     clock: Option<Spanned<RawClock>>,
     #[serde(default)]
     params: BTreeMap<Spanned<String>, RawParam>,
+    #[serde(default)]
+    episodes: Option<Spanned<PackageEpisodes>>,
     #[serde(default)]
     trial: BTreeMap<Spanned<String>, Value>,
     #[serde(default)]
@@ -124,6 +127,7 @@ enum RawKind {
     Text,
     Choice,
     Duration,
+    PerSeat,
 }
 
 impl Descriptor {
@@ -151,7 +155,7 @@ const REMEDIES: [(&str, &str); 5] = [
     ("seats", "write the least and the most at a table, as in [2, 4]"),
     ("score", "write a list, as in [\"value\"]"),
     ("version", "write it in quotes, as in \"1\""),
-    ("type", "write integer, number, boolean, text, choice or duration"),
+    ("type", "write integer, number, boolean, text, choice, duration or per_seat"),
 ];
 
 /// What is wrong with the value at byte `start` of the text, from the parser's message.
@@ -189,10 +193,22 @@ impl RawDescriptor {
             None => vec!["points".to_owned()],
         };
         let (carrier, build) = rules(self.rules)?;
-        let schedule = schedule(self.schedule, least, most)?;
+        let schedule = match (&self.episodes, self.schedule) {
+            (Some(_), None) => PackageSchedule::Episodes,
+            (Some(_), Some(kind)) if kind.get_ref() == "episodes" => PackageSchedule::Episodes,
+            (Some(_), Some(kind)) => {
+                let cause = "schedule: a game with [episodes] needs \"episodes\"";
+                return Err((kind.span(), cause.to_owned()));
+            }
+            (None, kind) => schedule(kind, least, most)?,
+        };
         let has_arguments = self.bot.arguments;
         let (protocol, framing) = bot(self.bot)?;
         let params = params(self.params, self.frames)?;
+        let episodes = self.episodes.map(|episodes| {
+            episodes.get_ref().check(&params, least).map_err(|cause| (episodes.span(), cause))?;
+            Ok(episodes.into_inner())
+        });
         let trial = trial(self.trial, &params)?;
         Ok(Descriptor {
             name: self.name.into_inner(),
@@ -208,6 +224,7 @@ impl RawDescriptor {
             has_arguments,
             clock: clock(self.clock)?,
             params,
+            episodes: episodes.transpose()?,
             trial,
             match_time: self.match_time.unwrap_or(Micros::from_millis(DEFAULT_MATCH_MS)),
         })
@@ -285,6 +302,10 @@ fn schedule(
         }
         "tables" => Ok(PackageSchedule::Tables),
         "solo" => Ok(PackageSchedule::Solo),
+        "episodes" => {
+            let cause = "schedule: \"episodes\" needs the section [episodes]";
+            Err((raw.span(), cause.to_owned()))
+        }
         _ => {
             let cause = "schedule: write \"round_robin\" (all pairs), \"tables\" or \"solo\"";
             Err((raw.span(), cause.to_owned()))
@@ -406,6 +427,7 @@ impl RawParam {
         }
         let kind = match kind {
             RawKind::Integer => ParamKind::Integer(whole(min, i64::MIN)?..=whole(max, i64::MAX)?),
+            RawKind::PerSeat => ParamKind::PerSeat(whole(min, i64::MIN)?..=whole(max, i64::MAX)?),
             RawKind::Number => ParamKind::Number(min.unwrap_or(f64::MIN)..=max.unwrap_or(f64::MAX)),
             _ if min.or(max).is_some() => {
                 return Err(format!("params.{key}: only numbers have `min` and `max`"));
@@ -493,6 +515,48 @@ help = "columns of the board"
         let wasm = CONNECT4.replace("run = [\"python3\", \"rules.py\"]", "wasm = \"rules.wasm\"");
         let carrier = Descriptor::parse(&wasm).unwrap().carrier;
         assert_eq!(carrier, Carrier::Wasm("rules.wasm".to_owned()));
+    }
+
+    const EPISODES: &str = r#"
+[episodes]
+rounds = "rounds"
+score = "chips"
+least = 10
+column = "solvent"
+[params.rounds]
+type = "integer"
+default = 5
+min = 1
+max = 100
+help = "rounds of an episode"
+[params.chips]
+type = "per_seat"
+default = 200
+min = 0
+help = "chips at the beginning"
+"#;
+
+    #[test]
+    fn episodes_need_parameters_that_are_carried() {
+        let text = CONNECT4.replace("seats = [2, 2]", "seats = [1, 4]") + EPISODES;
+        let descriptor = Descriptor::parse(&text).unwrap();
+        assert_eq!(descriptor.schedule, PackageSchedule::Episodes);
+        assert_eq!(descriptor.episodes.unwrap().column, "solvent");
+        for (from, to, expected) in [
+            ("[1, 4]", "[2, 4]", "line 15: episodes: the last table of a round may have one bot"),
+            ("score = \"chips\"", "score = \"coins\"", "there is no parameter `coins`"),
+            ("min = 1\n", "", "episodes.rounds: params.rounds needs type = \"integer\""),
+            ("min = 0", "min = 0\nmax = 999", "params.chips needs type = \"per_seat\", min = 10"),
+            ("[1, 4]", "[1, 4]\nschedule = \"solo\"", "line 5: schedule: a game with [episodes]"),
+            ("least = 10", "", "missing field `least`"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let error = Descriptor::parse(&text.replace(from, to)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{to}: {error}");
+        }
+        let solo = CONNECT4.replace("[2, 2]", "[1, 2]\nschedule = \"episodes\"");
+        let error = Descriptor::parse(&solo).unwrap_err().to_string();
+        assert!(error.contains("\"episodes\" needs the section [episodes]"), "{error}");
     }
 
     #[test]

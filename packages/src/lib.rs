@@ -13,6 +13,7 @@ mod answer_check;
 mod answer_error;
 mod clock;
 mod descriptor;
+mod episodes;
 mod files_digest;
 mod game_toml;
 mod match_state;
@@ -30,6 +31,7 @@ mod wasm;
 
 pub use clock::PackageClock;
 pub use descriptor::{Carrier, Descriptor, PackageSchedule};
+pub use episodes::PackageEpisodes;
 pub use files_digest::FilesDigest;
 pub use game_toml::{DescriptorError, GAME_TOML};
 pub use package_files::{

@@ -5,11 +5,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arbiter_games::{
-    BotName, Bounds, MatchState, ParamInfo, ParamInput, ParamsError, Rules, Seed, StartError,
-    Value, Values,
+    BotName, Bounds, EpisodeRules, MatchState, ParamInfo, ParamInput, ParamsError, Rules, Seed,
+    StartError, Value, Values,
 };
 
 use crate::clock::PackageClock;
+use crate::episodes::PackageEpisodes;
 use crate::match_state::{MatchSetup, PackageMatch};
 use crate::params;
 use crate::protocol::{MAX_BAD_ANSWERS, MAX_SCORE, NewMatch, PROTOCOL_VERSION};
@@ -28,7 +29,15 @@ pub(crate) struct PackageInfo {
     /// Whether the rules give arguments to programs of bots.
     pub(crate) has_arguments: bool,
     pub(crate) params: Vec<ParamInfo>,
+    pub(crate) episodes: Option<PackageEpisodes>,
     pub(crate) host: Arc<dyn RulesHost>,
+}
+
+impl PackageInfo {
+    /// The default of a parameter.
+    pub(crate) fn default(&self, key: &str) -> Option<Value> {
+        self.params.iter().find(|param| param.key == key)?.default.clone()
+    }
 }
 
 /// The rules of a package with the parameters of a match.
@@ -52,10 +61,19 @@ impl PackageRules {
 }
 
 impl PackageRules {
-    /// The parameters of a match as the rules get them.
-    fn params(&self) -> Values {
-        let params = self.values.iter().filter(|(key, _)| *key != FRAMES);
-        params.fold(Values::new(), |values, (key, value)| values.with(key, value.clone()))
+    /// The parameters of a match between this many bots, as the rules get them: without those that
+    /// only Arbiter needs, and with a number for each seat where seats may differ.
+    fn params(&self, seats: usize) -> Result<Values, StartError> {
+        let rounds = self.package.episodes.as_ref().map(|episodes| &*episodes.rounds);
+        let is_of_match = |key: &str| key != FRAMES && Some(key) != rounds;
+        let params = self.package.params.iter().filter(|param| is_of_match(&param.key));
+        params.filter_map(|param| Some((param, self.values.get(&param.key)?))).try_fold(
+            Values::new(),
+            |values, (param, value)| {
+                let value = params::at_table(param, value, seats).map_err(StartError)?;
+                Ok(values.with(&param.key, value))
+            },
+        )
     }
 
     /// Whether the rules draw.
@@ -91,7 +109,7 @@ impl Rules for PackageRules {
     fn start(&self, names: &[BotName], seed: Seed) -> Result<Box<dyn MatchState>, StartError> {
         let new = NewMatch {
             protocol: PROTOCOL_VERSION,
-            params: self.params(),
+            params: self.params(names.len())?,
             seed,
             bots: names.to_vec(),
             frames: self.has_frames(),
@@ -103,6 +121,10 @@ impl Rules for PackageRules {
             new,
             has_arguments: self.package.has_arguments,
         })))
+    }
+
+    fn episodes(&self) -> Option<&dyn EpisodeRules> {
+        self.package.episodes.is_some().then_some(self as _)
     }
 
     fn bounds(&self, forfeited: &[bool]) -> Option<Bounds> {

@@ -85,6 +85,9 @@ fn main() -> ExitCode {
         let table = Table::new(&bots, &host, &stop, case);
         table.play_shipped_bots();
         table.play_misbehaving_bots();
+        if table.native.episodes.is_some() {
+            table.play_episode();
+        }
         println!("{}: the same natively and as a package, {:.1?}", case.0, start.elapsed());
     }
     ExitCode::SUCCESS
@@ -133,6 +136,40 @@ impl<'a> Table<'a> {
         }
         transcripts.dedup();
         assert!(transcripts.len() > 1, "matches differ");
+    }
+
+    /// Plays an episode, in which the bots carry the same scores to the same tables.
+    fn play_episode(&self) {
+        let bots: Vec<_> = (0..5)
+            .map(|index| {
+                // One bot answers badly, which later rounds must know.
+                let mode = if index == 0 { "garbage" } else { "honest" };
+                self.bots.rascal(&format!("player{index}"), mode, 2, "")
+            })
+            .map(|path| Arc::new(Bot::load(Path::new(&path)).unwrap()))
+            .collect();
+        let settings = [("move_limit", PATIENT), ("rounds", "3"), ("hands", "3"), ("chips", "40")];
+        let play = |game: &Game| {
+            let mut episode = params(game, &settings, 5).episode(5, Seed([7; 32])).unwrap();
+            let mut matches = Vec::new();
+            while let Some(table) = episode.tables().first().cloned() {
+                let seats: Vec<_> = table.bots.iter().map(|bot| Arc::clone(&bots[*bot])).collect();
+                let seed = Seed([u8::try_from(matches.len()).unwrap(); 32]);
+                let played = self.play_with(table.params, &seats, seed, "episode.jsonl");
+                episode.finish(table.table, &played.results);
+                matches.push(played);
+            }
+            (matches, episode.bots().to_vec())
+        };
+        let both = || (play(&self.native), play(&self.package));
+        let (native, package) = (1..ATTEMPTS)
+            .map(|_| both())
+            .find(|(native, package)| native == package)
+            .unwrap_or_else(both);
+        assert_eq!(native, package);
+        let (matches, carried) = package;
+        assert!(matches.len() > 3, "there are two tables of the first round: {matches:?}");
+        assert!(carried[0].bad_answers > 1, "{carried:?}");
     }
 
     /// Plays bots that fail in every way, at each end of the table.
@@ -204,6 +241,10 @@ impl<'a> Table<'a> {
         seed: Seed,
         record: &str,
     ) -> Played {
+        self.play_with(params(game, settings, bots.len()), bots, seed, record)
+    }
+
+    fn play_with(&self, params: Params, bots: &[Arc<Bot>], seed: Seed, record: &str) -> Played {
         let path = self.bots.path().join(record);
         let seats = bots.iter().zip(1..);
         let entrants = seats.map(|(bot, seat)| Entrant {
@@ -212,7 +253,7 @@ impl<'a> Table<'a> {
             state: BotState::Fresh,
         });
         let planned = Match {
-            params: params(game, settings, bots.len()),
+            params,
             seed,
             clock: ClockRules::OFFICIAL,
             jail: JailConfig::default(),

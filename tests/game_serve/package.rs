@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arbiter_games::{Framing, Game, ParamInfo, ParamKind, Protocol, Value};
+use arbiter_games::{EpisodeInfo, Framing, Game, ParamInfo, ParamKind, Protocol, Value};
 use arbiter_worker::package::Package;
 use arbiter_worker::sandbox::Host;
 use arbiter_worker::seat::StopSignal;
@@ -39,6 +39,16 @@ fn descriptor(game: &Game) -> String {
          rules = {{ run = [\"./arbiter\", \"game\", \"serve\", \"{game}\"] }}\n\
          [bot]\nprotocol = \"{protocol}\"\nframing = \"{framing}\"\narguments = true\n"
     );
+    if let Some(episodes) = &game.episodes {
+        let EpisodeInfo { rounds_param, min_score, column, official_rounds: _ } = episodes;
+        // Only blackjack has episodes.
+        write!(
+            text,
+            "[episodes]\nrounds = \"{rounds_param}\"\nscore = \"chips\"\n\
+             bad_answers = \"bad_answers\"\nleast = {min_score}\ncolumn = \"{column}\"\n"
+        )
+        .unwrap();
+    }
     // A parameter without a default is left to the game.
     for param in game.params.iter().filter(|param| param.default.is_some()) {
         write!(text, "[params.{}]\n{}help = \"a parameter\"\n", param.key, kind(param)).unwrap();
@@ -50,7 +60,6 @@ fn descriptor(game: &Game) -> String {
 fn kind(param: &ParamInfo) -> String {
     let default = match param.default.as_ref().unwrap() {
         Value::Text(text) => quoted(text),
-        number if matches!(param.kind, ParamKind::PerSeat(_)) => quoted(&number.to_string()),
         other => other.to_string(),
     };
     match &param.kind {
@@ -65,8 +74,9 @@ fn kind(param: &ParamInfo) -> String {
             format!("type = \"choice\"\ndefault = {default}\nchoices = [{choices}]\n")
         }
         ParamKind::Duration => format!("type = \"duration\"\ndefault = {default}\n"),
-        ParamKind::Text | ParamKind::PerSeat(_) => {
-            format!("type = \"text\"\ndefault = {default}\n")
+        ParamKind::Text => format!("type = \"text\"\ndefault = {default}\n"),
+        ParamKind::PerSeat(range) => {
+            format!("type = \"per_seat\"\ndefault = {default}\nmin = {}\n", range.start())
         }
         other => unreachable!("no built-in game has a parameter of {other:?}"),
     }

@@ -74,6 +74,7 @@ fn schedule(subject: &Subject) -> String {
             PackageSchedule::RoundRobin => "round robin",
             PackageSchedule::Tables => "tables",
             PackageSchedule::Solo => "every bot plays alone",
+            PackageSchedule::Episodes => "episodes",
         },
         None => match subject.game.official.schedule {
             ScheduleKind::RoundRobin(PairSeats::Balanced) => "round robin, seats balanced",
@@ -171,8 +172,8 @@ fn kind(kind: &ParamKind) -> (&'static str, String) {
             ("integer", format!("{} to {}", bound(range.start()), bound(range.end())))
         }
         ParamKind::PerSeat(range) => {
-            let values = format!("{} to {}, or one for each seat", range.start(), range.end());
-            ("per_seat", values)
+            let (least, most) = (bound(range.start()), bound(range.end()));
+            ("per_seat", format!("{least} to {most}, or one for each seat"))
         }
         ParamKind::Number(range) if *range.start() > f64::MIN || *range.end() < f64::MAX => {
             ("number", format!("{} to {}", range.start(), range.end()))

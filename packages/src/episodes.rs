@@ -1,0 +1,146 @@
+//! Episodes of a package: series of matches in which a bot carries its score from one match to the
+//! next.
+//!
+//! A parameter gives the score of each seat at the beginning of a match. In an episode it is the
+//! first component of each bot's last score. The rules learn nothing else of episodes.
+
+use std::sync::Arc;
+
+use arbiter_games::{
+    CarriedScore, EpisodeInfo, EpisodeRules, ParamInfo, ParamKind, Rules, StartError, Text, Value,
+};
+use serde::Deserialize;
+
+use crate::protocol::MAX_SCORE;
+use crate::rules::PackageRules;
+
+/// Maximum number of rounds of an episode.
+const MAX_ROUNDS: i64 = 1000;
+
+/// The section `[episodes]` of a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackageEpisodes {
+    /// The key of the parameter for the number of rounds. Its default is the official number.
+    pub rounds: Text,
+    /// The key of the parameter for the score of each seat at the beginning of a match.
+    pub score: Text,
+    /// The key of the parameter for the bad replies of each seat earlier in the episode, if the
+    /// rules count them.
+    #[serde(default)]
+    pub bad_answers: Option<Text>,
+    /// The minimum score for the next round.
+    pub least: i64,
+    /// The column of the ranking that counts episodes played to the end.
+    pub column: Text,
+}
+
+impl PackageEpisodes {
+    /// Checks the section against the parameters and the least number of seats.
+    ///
+    /// # Errors
+    /// The first mistake, with its remedy.
+    pub(crate) fn check(&self, params: &[ParamInfo], least_seats: usize) -> Result<(), String> {
+        if least_seats > 1 {
+            return Err("episodes: the last table of a round may have one bot only; write \
+                        seats = [1, …]"
+                .to_owned());
+        }
+        let kind = |key: &str| {
+            let param = params.iter().find(|param| param.key == key);
+            let missing = || format!("episodes: there is no parameter `{key}`");
+            param.map(|param| &param.kind).ok_or_else(missing)
+        };
+        match kind(&self.rounds)? {
+            ParamKind::Integer(range) if *range.start() >= 1 && *range.end() <= MAX_ROUNDS => {}
+            _ => {
+                return Err(format!(
+                    "episodes.rounds: params.{} needs type = \"integer\", and min and max from 1 \
+                     to {MAX_ROUNDS}",
+                    self.rounds
+                ));
+            }
+        }
+        for (key, least) in [(Some(&self.score), self.least), (self.bad_answers.as_ref(), 0)] {
+            let Some(key) = key else { continue };
+            match kind(key)? {
+                ParamKind::PerSeat(range)
+                    if *range.start() <= least && *range.end() >= MAX_SCORE => {}
+                _ => {
+                    return Err(format!(
+                        "episodes: params.{key} needs type = \"per_seat\", min = {least} or less, \
+                         and no max, because bots carry it from match to match"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The episodes of the game.
+    pub(crate) fn info(&self, params: &[ParamInfo]) -> EpisodeInfo {
+        let rounds = params.iter().find(|param| param.key == self.rounds);
+        let rounds = rounds.and_then(|param| param.default.as_ref()?.as_integer());
+        EpisodeInfo {
+            rounds_param: self.rounds.clone(),
+            min_score: self.least,
+            column: self.column.clone(),
+            official_rounds: rounds
+                .and_then(|rounds| rounds.try_into().ok())
+                .expect("the default was checked to be from 1 to 1000"),
+        }
+    }
+}
+
+impl PackageRules {
+    /// The section of the descriptor.
+    ///
+    /// # Panics
+    /// If the game has no episodes.
+    fn section(&self) -> &PackageEpisodes {
+        self.package.episodes.as_ref().expect("only games with episodes have their rules")
+    }
+
+    /// The number that all seats have in the parameter `key`.
+    fn for_all(&self, key: &str) -> Result<i64, StartError> {
+        let number = self.values.get(key).and_then(Value::as_integer);
+        let number = number.and_then(|number| i64::try_from(number).ok());
+        number.filter(|number| *number <= MAX_SCORE).ok_or_else(|| {
+            StartError(format!(
+                "{key}: in an episode it is one number for all bots, {MAX_SCORE} at most"
+            ))
+        })
+    }
+}
+
+impl EpisodeRules for PackageRules {
+    fn rounds(&self) -> u32 {
+        let rounds = self.values.get(&self.section().rounds).and_then(Value::as_integer);
+        rounds.and_then(|rounds| rounds.try_into().ok()).expect("the value was checked")
+    }
+
+    fn begin(&self) -> Result<CarriedScore, StartError> {
+        let PackageEpisodes { score, bad_answers, .. } = self.section();
+        let bad_answers = bad_answers.as_ref().map(|key| self.for_all(key));
+        Ok(CarriedScore {
+            score: self.for_all(score)?,
+            bad_answers: bad_answers.transpose()?.unwrap_or(0),
+        })
+    }
+
+    fn at_table(&self, carried: &[CarriedScore]) -> Arc<dyn Rules> {
+        let PackageEpisodes { rounds, score, bad_answers, .. } = self.section();
+        let list = |number: fn(&CarriedScore) -> i64| {
+            Value::List(carried.iter().map(number).map(Value::from).collect())
+        };
+        // A match is one round, so it has the default.
+        let mut values = self.values.clone().with(score, list(|seat| seat.score));
+        if let Some(default) = self.package.default(rounds) {
+            values = values.with(rounds, default);
+        }
+        if let Some(key) = bad_answers {
+            values = values.with(key, list(|seat| seat.bad_answers));
+        }
+        Arc::new(Self { values, ..self.clone() })
+    }
+}
