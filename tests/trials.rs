@@ -6,10 +6,11 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
 use arbiter_coordinator::postgres::Durability;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::service::{Database, Service, done, free_address, wait_until};
 use support::{Bots, arbiter};
 
@@ -276,6 +277,42 @@ fn a_preflight_gives_the_result_of_the_trial() {
     assert!(stderr(&output).contains("broken fails: its build"), "{output:?}");
     let output = arbiter().args(["preflight", "chess", &broken]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn a_preflight_plays_against_the_house_bots_of_a_package() {
+    let rps = "games/packages/rps";
+    let bot = "games/packages/rps/bots/random";
+    let (stdout, code) = preflight(&[rps, bot, "--seats", "3"]);
+    assert_eq!((code, &stdout["seats"]), (0, &3.into()), "{stdout}");
+    assert_eq!(stdout["against"], json!(["habit", "markov"]), "{stdout}");
+    assert_eq!(stdout["measurements"]["matches"], 3, "{stdout}");
+    let habit = "games/packages/rps/bots/habit";
+    let output = arbiter().args(["preflight", rps, bot, "--against", habit]).output().unwrap();
+    let log = stderr(&output);
+    assert!(log.contains("random: plays against habit at tables of "), "{log}");
+    let (message, code) = preflight(&[rps, bot, "--seats", "9"]);
+    assert_eq!(code, 2, "{message}");
+    let message = message.as_str().unwrap();
+    assert!(
+        message.contains("--seats 9: with these parameters rps has tables of 2 to"),
+        "{message}"
+    );
+    let wojna = preflight(&["wojna", "bots/wojna/caller", "--seats", "3"]).0;
+    assert_eq!((&wojna["seats"], &wojna["against"]), (&3.into(), &json!([])), "{wojna}");
+}
+
+#[test]
+fn a_hint_follows_the_standard_error_that_it_explains() {
+    let bots = Bots::new();
+    let path = bots.path().join("gone");
+    fs::write(&path, "#!/bin/sh\necho no such module >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let (stdout, code) = preflight(&["gomoku", path.to_str().unwrap()]);
+    let evidence: Vec<_> = stdout["evidence"].as_array().unwrap().iter().rev().take(2).collect();
+    assert_eq!(code, 1, "{stdout}");
+    assert!(evidence[0].as_str().unwrap().contains("before its first reply"), "{stdout}");
+    assert_eq!(evidence[1], "  no such module", "{stdout}");
 }
 
 #[test]

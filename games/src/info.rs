@@ -183,6 +183,19 @@ pub enum ScheduleKind {
     Episodes(u32),
 }
 
+impl ScheduleKind {
+    /// The number of seats of each match. `None` for episodes, where it varies.
+    pub const fn table_seats(self) -> Option<usize> {
+        match self {
+            Self::RoundRobin(_) => Some(2),
+            Self::Foursomes => Some(4),
+            Self::Tables(seats) => Some(seats),
+            Self::Solo => Some(1),
+            Self::Episodes(_) => None,
+        }
+    }
+}
+
 /// How the seats of a pair are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairSeats {

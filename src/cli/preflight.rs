@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbiter_games::{ClockRules, Games, Seed};
+use arbiter_games::{ClockRules, Games, Params, Seed, seat_counts};
 use arbiter_worker::bundle::Submission;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::{Host, JailConfig, Policy};
@@ -23,14 +23,19 @@ use crate::play::{bots, game, params};
 #[derive(Debug, Args)]
 #[command(
     after_help = "A worker runs the same trial before a submitted version enters. The bot is \
-    packed, built in a sandbox without network, and plays short matches from every seat against \
-    the bots of --against, or against itself. It passes if it forfeits no match. Tolerated \
-    protocol errors are warnings. Exit code 0 if it passes, 1 if not.
+    packed, built in a sandbox without network, and plays short matches from every seat. It \
+    passes if it forfeits no match. Tolerated protocol errors are warnings. Exit code 0 if it \
+    passes, 1 if not.
+
+The opponents are the bots of --against. Without it, they are the house bots of a game package, or \
+    the bot itself. At tables of two it plays against the first two opponents. At larger tables \
+    they share a match.
 
 Examples:
   arbiter preflight gomoku mybot/
   arbiter preflight wojna mybot.zip --against bots/wojna/house \\
       --against bots/wojna/caller
+  arbiter preflight games/packages/liars-dice mybot/ --seats 3
   arbiter preflight bitwa mybot/ --set board=twierdze --json"
 )]
 pub(super) struct Preflight {
@@ -38,9 +43,12 @@ pub(super) struct Preflight {
     /// The bot: a directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz,
     /// .tar.zst, .zip), or an executable file.
     path: PathBuf,
-    /// An opponent; may be repeated.
+    /// An opponent, instead of the house bots; may be repeated.
     #[arg(long, value_name = "BOT", action = ArgAction::Append)]
     against: Vec<PathBuf>,
+    /// The number of seats of each match. By default as in tournaments of the game.
+    #[arg(long, value_name = "N")]
+    seats: Option<usize>,
     /// A game parameter; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", action = ArgAction::Append)]
     set: Vec<String>,
@@ -59,8 +67,10 @@ impl Preflight {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let host = Arc::new(Host::prepare(self.sandbox)?);
         let stop = stop_on_signals()?;
-        let game = game::find(games, &self.game, &host, &stop)?;
-        let params = params::parse(&game, &self.set, None, None)?;
+        let located = game::locate(games, &self.game)?;
+        let game = located.run(games, &self.game, &host, &stop)?;
+        let params = params::parse(&game, &self.set, None, self.seats)?;
+        let seats = self.table_seats(&params)?;
         let Submission { name, bundle } = Submission::read(&self.path).map_err(Failure::usage)?;
         let scratch = scratch_dir()?;
         let snapshots = scratch.path().join("others");
@@ -68,11 +78,13 @@ impl Preflight {
         for directory in [&snapshots, &trial_dir] {
             fs::create_dir(directory).map_err(|error| Failure::Refused(error.to_string()))?;
         }
-        let others = bots::load(&game, &self.against, &snapshots)?.into_iter();
+        let against =
+            if self.against.is_empty() { located.house_bots() } else { self.against.clone() };
+        let others = bots::load(&game, &against, &snapshots)?.into_iter();
         let opponents =
             others.map(|entry| Player { name: entry.name, bot: Arc::clone(&entry.bot).into() });
         let trial = Trial {
-            seats: *params.seats().end(),
+            seats,
             params,
             seed: self.seed,
             clock: ClockRules::OFFICIAL,
@@ -82,6 +94,7 @@ impl Preflight {
         };
         if !self.json {
             eprint_line(&host.summary());
+            eprint_line(&format!("{name}: {}", describe_tables(&trial)));
         }
         let mut on_progress = |progress| {
             if !self.json {
@@ -104,6 +117,25 @@ impl Preflight {
         self.show(&trial, &bundle.digest().to_string(), &outcome)
     }
 
+    /// The number of seats of each match: the chosen one, or that of the game's tournaments.
+    fn table_seats(&self, params: &Params) -> Result<usize, Failure> {
+        let allowed = params.seats();
+        match self.seats {
+            Some(seats) if allowed.contains(&seats) => Ok(seats),
+            Some(seats) => {
+                let game = params.game();
+                let allowed = seat_counts(&allowed);
+                Err(Failure::usage(format!(
+                    "--seats {seats}: with these parameters {game} has tables of {allowed}"
+                )))
+            }
+            None => {
+                let usual = params.game().official.schedule.table_seats();
+                Ok(usual.filter(|seats| allowed.contains(seats)).unwrap_or(*allowed.end()))
+            }
+        }
+    }
+
     fn show(&self, trial: &Trial, digest: &str, outcome: &TrialOutcome) -> Result<(), Failure> {
         let name = &trial.name;
         let TrialOutcome { failure, measurements, warnings, log, .. } = outcome;
@@ -112,6 +144,8 @@ impl Preflight {
             json!({
                 "bot": name,
                 "game": trial.params.game(),
+                "seats": trial.seats,
+                "against": opponent_names(trial),
                 "digest": digest,
                 "passed": failure.is_none(),
                 "reason": failure.as_ref().map(|_| &reason),
@@ -141,5 +175,21 @@ impl Preflight {
             None => Ok(()),
             Some(_) => Err(Failure::Negative(format!("{name} fails: {reason}"))),
         }
+    }
+}
+
+/// The opponents of a trial. Empty: the bot plays against itself.
+fn opponent_names(trial: &Trial) -> Vec<String> {
+    trial.playing_opponents().map(|player| player.name.to_string()).collect()
+}
+
+/// The tables of a trial, in words.
+fn describe_tables(trial: &Trial) -> String {
+    let names = opponent_names(trial);
+    let seats = trial.seats;
+    match (seats, names.is_empty()) {
+        (1, _) => "plays alone".to_owned(),
+        (_, true) => format!("plays against itself at tables of {seats}"),
+        (_, false) => format!("plays against {} at tables of {seats}", names.join(", ")),
     }
 }

@@ -146,7 +146,8 @@ fn measurements_line(measurements: &Measurements) -> Option<String> {
     parts.extend(start_us.map(|us| format!("first reply within {}", span(time(&us)))));
     parts.extend(replies.map(|ReplyTimeSummary { count, p50_us, p90_us, p99_us, max_us }| {
         let times = [p50_us, p90_us, p99_us, max_us].map(|us| span(time(&us)));
-        format!("{count} replies: p50 / p90 / p99 / max {}", times.join(" / "))
+        let replies = if count == 1 { "1 reply" } else { &format!("{count} replies") };
+        format!("{replies}: p50 / p90 / p99 / max {}", times.join(" / "))
     }));
     parts.extend(memory.map(|bytes| format!("{} MiB of memory", bytes.div_ceil(1 << 20))));
     (!parts.is_empty()).then(|| parts.join("; "))

@@ -22,10 +22,7 @@ pub(crate) fn find(
     host: &Arc<Host>,
     stop: &Arc<StopSignal>,
 ) -> Result<Game, Failure> {
-    match locate(games, text)? {
-        Located::BuiltIn(game) => Ok(game),
-        Located::Package(package) => run(games, Path::new(text), &package, host, stop),
-    }
+    locate(games, text)?.run(games, text, host, stop)
 }
 
 /// A game of a command before its rules can run.
@@ -35,6 +32,33 @@ pub(crate) enum Located {
     BuiltIn(Game),
     /// A package.
     Package(Box<Package>),
+}
+
+impl Located {
+    /// The game, found as `text`. The rules of a package run on `host` until `stop`.
+    ///
+    /// # Errors
+    /// If the package has the name of one of these games, or its rules cannot run.
+    pub(crate) fn run(
+        &self,
+        games: &Games,
+        text: &str,
+        host: &Arc<Host>,
+        stop: &Arc<StopSignal>,
+    ) -> Result<Game, Failure> {
+        match self {
+            Self::BuiltIn(game) => Ok(game.clone()),
+            Self::Package(package) => run(games, Path::new(text), package, host, stop),
+        }
+    }
+
+    /// The folders of the package's house bots; none for a built-in game.
+    pub(crate) fn house_bots(&self) -> Vec<PathBuf> {
+        match self {
+            Self::BuiltIn(_) => Vec::new(),
+            Self::Package(package) => package.house_bots(),
+        }
+    }
 }
 
 /// Finds the game `text`: one of these games, or the package at this path.

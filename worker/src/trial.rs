@@ -253,6 +253,12 @@ impl Trial {
         failure
     }
 
+    /// The opponents for whom there are seats.
+    pub fn playing_opponents(&self) -> impl Iterator<Item = &Player> + Clone {
+        let count = if self.seats == 2 { MAX_OPPONENTS } else { self.seats - 1 };
+        self.opponents.iter().take(count)
+    }
+
     /// The seats of each match.
     fn tables(&self, bot: &Contestant) -> Vec<Vec<TrialSeat>> {
         let seats = self.seats;
@@ -271,9 +277,9 @@ impl Trial {
         }
         // Games for two have a match per opponent. In larger games the opponents share a match.
         let groups: Vec<Vec<&Player>> = if seats == 2 {
-            self.opponents.iter().take(MAX_OPPONENTS).map(|rival| vec![rival]).collect()
+            self.playing_opponents().map(|opponent| vec![opponent]).collect()
         } else {
-            vec![self.opponents.iter().cycle().take(seats - 1).collect()]
+            vec![self.playing_opponents().cycle().take(seats - 1).collect()]
         };
         let mut tables = Vec::new();
         for group in groups {

@@ -41,9 +41,9 @@ pub(super) fn describe(
     let detail = summary.detail.clone().unwrap_or_else(|| forfeit.to_string());
     let Dialogue { lines: dialogue, replies } = read_dialogue(record, seat);
     let reason = format!("{match_name}: forfeit, {detail}");
-    let mut evidence = vec![format!("{match_name}, after {replies} replies: {detail}")];
+    let replies_text = if replies == 1 { "1 reply" } else { &format!("{replies} replies") };
+    let mut evidence = vec![format!("{match_name}, after {replies_text}: {detail}")];
     evidence.extend(dialogue.iter().map(|line| format!("  {line}")));
-    evidence.extend(hint(game, forfeit, &detail, replies).map(str::to_owned));
     let stderr = String::from_utf8_lossy(&summary.usage.stderr);
     let lines: Vec<_> = stderr.lines().collect();
     if !lines.is_empty() {
@@ -51,6 +51,7 @@ pub(super) fn describe(
         let end = &lines[lines.len().saturating_sub(STDERR_LINES)..];
         evidence.extend(end.iter().map(|line| format!("  {}", truncate(line))));
     }
+    evidence.extend(hint(game, forfeit, &detail, replies).map(str::to_owned));
     TrialFailure { reason, evidence: evidence.join("\n") }
 }
 
