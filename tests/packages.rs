@@ -126,16 +126,31 @@ fn a_record_names_the_package_that_it_needs() {
     let records = records.to_str().unwrap();
     let blocker = bot("blocker");
     let center = bot("center");
-    succeed(&["play", CONNECT4, &blocker, &center, "--record", records]);
+    succeed(&["play", CONNECT4, &blocker, &center, "--games", "2", "--record", records]);
     let without = run(&["verify", records]);
     let stdout = String::from_utf8(without.stdout).unwrap();
-    assert_eq!(without.status.code(), Some(1), "{stdout}");
-    assert!(stdout.contains("played with the game package connect4 of digest"), "{stdout}");
-    assert!(stdout.contains("--game"), "{stdout}");
+    let stderr = String::from_utf8(without.stderr).unwrap();
+    assert_eq!(without.status.code(), Some(2), "{stdout}");
+    assert_eq!(stdout.matches(": not checked\n").count(), 2, "{stdout}");
+    let needed = "played with the game package connect4 version 1 of digest ";
+    assert_eq!(stderr.matches(needed).count(), 1, "it is said once: {stderr}");
+    assert!(
+        stderr.contains("2 of 2 records are not checked: name their game packages with --game")
+    );
+    let reported = run(&["verify", "--json", records]);
+    let line: Value =
+        serde_json::from_slice(reported.stdout.split(|b| *b == b'\n').next().unwrap()).unwrap();
+    assert_eq!(line["ok"], Value::Null);
+    assert!(line["not_checked"].as_str().unwrap().contains(needed), "{line}");
     let changed = changed(&bots, "len(squares) >= 4", "len(squares) >= 3");
     let other = run(&["verify", "--game", changed.to_str().unwrap(), records]);
-    let stdout = String::from_utf8(other.stdout).unwrap();
-    assert!(stdout.contains("of digest") && stdout.contains(", not "), "{stdout}");
+    let stderr = String::from_utf8(other.stderr).unwrap();
+    assert!(stderr.contains("of digest") && stderr.contains(", not "), "{stderr}");
+    // A wrong record counts more than one that is not checked.
+    let built_in = Path::new(records).join("wrong.jsonl");
+    fs::write(&built_in, "{}\n").unwrap();
+    assert_eq!(run(&["verify", records]).status.code(), Some(1));
+    fs::remove_file(&built_in).unwrap();
     let edited = files(Path::new(records)).remove(0);
     let text = fs::read_to_string(&edited).unwrap();
     fs::write(&edited, text.replacen("\"reply\":\"3\"", "\"reply\":\"2\"", 1)).unwrap();

@@ -172,3 +172,30 @@ fn the_rules_detect_edits_with_a_recomputed_hash() {
     }
     assert!(forged > 10, "{forged} edits were tried");
 }
+
+#[test]
+fn differences_of_the_last_line_are_said_in_words() {
+    let bots = Bots::new();
+    let path = bots.path().join("edited.jsonl");
+    let honest = &bots.rascal("honest", "honest", 0, "");
+    let rude = &bots.rascal("rude", "garbage", 0, "");
+    let records = bots.path().join("records");
+    let out = records.to_str().unwrap();
+    succeed(&["play", "gomoku", honest, rude, "--record", out, "--games", "1"]);
+    let record = fs::read_to_string(&files(&records)[0]).unwrap();
+    for (from, to, difference) in [
+        (
+            "[null,\"illegal\"]",
+            "[null,null]",
+            "forfeit of seat 2: none; expected by the rules: illegal",
+        ),
+        ("[null,\"illegal\"]", "[null]", "forfeit: of 1 seats; the match has 2"),
+        ("\"scores\":[[2]", "\"scores\":[[0]", "score of seat 1: 0; expected by the rules: 2"),
+    ] {
+        assert!(record.contains(from), "{record}");
+        fs::write(&path, record.replacen(from, to, 1)).unwrap();
+        let output = run(&["verify", path.to_str().unwrap()]);
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(stdout.contains(difference), "{stdout}");
+    }
+}

@@ -74,9 +74,9 @@ impl Header {
     /// Parses a header of a match of one of these games.
     pub fn parse(games: &Games, text: &str) -> serde_json::Result<Self> {
         let raw: RawHeader = serde_json::from_str(text)?;
-        let RawHeader { record, game, package, rules, params, seed, clock, sandbox, seats } = raw;
-        let game =
-            find_game(games, &game, package.as_deref()).map_err(serde_json::Error::custom)?;
+        let game = raw.find_game(games).map_err(serde_json::Error::custom)?;
+        let RawHeader { record, game: _, package, rules, params, seed, clock, sandbox, seats } =
+            raw;
         let params = Params::read(&game, params)?;
         Ok(Self { record, game, package, rules, params, seed, clock, sandbox, seats })
     }
@@ -87,24 +87,28 @@ impl Header {
     }
 }
 
-/// The game of a record. A game package must have the digest of the record.
-fn find_game(games: &Games, name: &str, package: Option<&str>) -> Result<Game, String> {
-    let is_played = |game: &&Game| game.name == name && game.package.as_deref() == package;
-    if let Some(game) = games.iter().find(is_played) {
-        return Ok(game.clone());
+impl RawHeader {
+    /// The game of the record, one of these.
+    fn find_game(&self, games: &Games) -> Result<Game, String> {
+        if let Some(package) = self.recorded_package() {
+            return package.find(games);
+        }
+        let name = &self.game;
+        let game = games.find(name).map_err(|unknown| unknown.to_string())?;
+        if game.package.is_some() {
+            return Err(format!("the record of a built-in game, but {name} is a package"));
+        }
+        Ok(game)
     }
-    let found = games.find(name);
-    let Some(digest) = package else {
-        let unknown = found.err().map(|unknown| unknown.to_string());
-        return Err(unknown
-            .unwrap_or_else(|| format!("the record of a built-in game, but {name} is a package")));
-    };
-    let other = found.ok().and_then(|game| game.package.clone());
-    let other = other.map(|other| format!(", not {other}")).unwrap_or_default();
-    Err(format!(
-        "played with the game package {name} of digest {digest}{other}; name its folder or file \
-         with --game, or download it with arbiter tournament package T --out FILE --digest {digest}"
-    ))
+
+    /// The game package of the record; `None` if the game is built in.
+    fn recorded_package(&self) -> Option<RecordedPackage> {
+        Some(RecordedPackage {
+            game: self.game.clone(),
+            version: self.rules.clone(),
+            digest: self.package.clone()?,
+        })
+    }
 }
 
 /// The game package of a record.
@@ -112,6 +116,8 @@ fn find_game(games: &Games, name: &str, package: Option<&str>) -> Result<Game, S
 pub struct RecordedPackage {
     /// The name of the game.
     pub game: String,
+    /// The version of its rules.
+    pub version: String,
     /// The digest of the package.
     pub digest: String,
 }
@@ -123,8 +129,27 @@ impl RecordedPackage {
         let mut line = String::new();
         record.take(MAX_LINE).read_line(&mut line)?;
         let header = serde_json::from_str::<RawHeader>(&line).ok();
-        let package = header.and_then(|RawHeader { game, package, .. }| Some((game, package?)));
-        Ok(package.map(|(game, digest)| Self { game, digest }))
+        Ok(header.and_then(|header| header.recorded_package()))
+    }
+
+    /// The game among these that has the digest of the package.
+    ///
+    /// # Errors
+    /// If there is none: how to give the package.
+    pub fn find(&self, games: &Games) -> Result<Game, String> {
+        let Self { game: name, version, digest } = self;
+        let is_named = |game: &&Game| game.name == *name;
+        let is_played = |game: &&Game| is_named(game) && game.package.as_deref() == Some(digest);
+        if let Some(game) = games.iter().find(is_played) {
+            return Ok(game.clone());
+        }
+        let other = games.iter().filter(is_named).find_map(|game| game.package.as_deref());
+        let other = other.map(|other| format!(", not {other}")).unwrap_or_default();
+        Err(format!(
+            "played with the game package {name} version {version} of digest {digest}{other}; name \
+             its folder or file with --game, or download it with arbiter tournament package T \
+             --out FILE --digest {digest}"
+        ))
     }
 }
 

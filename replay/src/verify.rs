@@ -11,7 +11,7 @@ use crate::record_line::{Footer, Header, Line};
 use crate::transcript::{Transcript, TranscriptHash};
 use arbiter_games::{
     Charge, ClockRules, ExpectedReply, Forfeit, Games, Illegal, MatchState, Message, Micros, Note,
-    Protocol, Seat, SeatResult, Step, TimeSpent,
+    Protocol, Score, Seat, SeatResult, Step, TimeSpent,
 };
 use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 
@@ -376,20 +376,45 @@ fn describe(note: &Note) -> String {
     }
 }
 
+/// Describes the first seat whose value in the last line differs from that of the rules.
+fn seat_difference<T: PartialEq>(
+    what: &str,
+    recorded: &[T],
+    expected: &[T],
+    describe: impl Fn(&T) -> String,
+) -> Option<String> {
+    if recorded.len() != expected.len() {
+        let recorded = recorded.len();
+        let seats = expected.len();
+        return Some(format!("{what}: of {recorded} seats; the match has {seats}"));
+    }
+    let pairs = recorded.iter().zip(expected);
+    let (seat, (recorded, expected)) =
+        (1..).zip(pairs).find(|(_, (recorded, expected))| recorded != expected)?;
+    let recorded = describe(recorded);
+    let expected = describe(expected);
+    Some(format!("{what} of seat {seat}: {recorded}; expected by the rules: {expected}"))
+}
+
 /// Describes which member of the last line differs.
 fn footer_difference(text: &str, expected: &Footer) -> String {
     let Ok(footer) = serde_json::from_str::<Footer>(text) else {
         return format!("not a valid last line: {text}");
     };
-    if footer.scores != expected.scores {
-        format!("scores {:?}; expected by the rules: {:?}", footer.scores, expected.scores)
-    } else if footer.forfeits != expected.forfeits {
-        format!("forfeits {:?}; expected by the rules: {:?}", footer.forfeits, expected.forfeits)
-    } else if footer.bad_answers != expected.bad_answers {
-        format!(
-            "bad answers {:?}; expected by the rules: {:?}",
-            footer.bad_answers, expected.bad_answers
-        )
+    let no_bad_answers = vec![0; expected.scores.len()];
+    let bad_answers =
+        |footer: &Footer| footer.bad_answers.clone().unwrap_or_else(|| no_bad_answers.clone());
+    let score =
+        |score: &Score| score.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let forfeit = |forfeit: &Option<Forfeit>| forfeit.map_or("none", Forfeit::as_str).to_owned();
+    let difference = seat_difference("score", &footer.scores, &expected.scores, score)
+        .or_else(|| seat_difference("forfeit", &footer.forfeits, &expected.forfeits, forfeit))
+        .or_else(|| {
+            let recorded = bad_answers(&footer);
+            seat_difference("bad replies", &recorded, &bad_answers(expected), u32::to_string)
+        });
+    if let Some(difference) = difference {
+        difference
     } else if footer.transcript != expected.transcript {
         format!("transcript {}; recomputed {}", footer.transcript, expected.transcript)
     } else if footer.seal != expected.seal {

@@ -3,6 +3,7 @@
 mod expectations;
 mod plan_derivation;
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use arbiter_games::Games;
-use arbiter_replay::{Difference, Verified};
+use arbiter_replay::{Difference, RecordedPackage, Verified};
 use arbiter_worker::sandbox::{Host, Policy};
 use clap::Args;
 use serde_json::json;
@@ -20,8 +21,7 @@ use self::expectations::Expectations;
 use self::plan_derivation::CheckedExport;
 use super::play;
 use crate::failure::Failure;
-use crate::output::broken_pipe;
-use crate::output::eprint_line;
+use crate::output::{broken_pipe, eprint_line, printable};
 use crate::play::{game, progress, recorded_packages};
 
 /// Verify records by replay; exit code 1 and the first difference if one is wrong.
@@ -34,7 +34,8 @@ use crate::play::{game, progress, recorded_packages};
     beacon decided the seed fails if its tournament is closed.
 
 Records of a game package are replayed by its rules. An export contains its packages; for other \
-    records name the package with --game.
+    records name the package with --game. Records without their package are not checked: the exit \
+    code is 2 if no other record is wrong.
 
 Examples:
   arbiter verify archive/finals
@@ -55,8 +56,23 @@ pub(super) struct Verify {
     json: bool,
 }
 
-/// A record's index and its verification result.
-type CheckedRecord = (usize, Result<Verified, Difference>);
+/// The result of verifying a record.
+type Checked = Result<Verified, Unverified>;
+
+/// Why a record is not verified.
+#[derive(Debug)]
+enum Unverified {
+    /// It is wrong.
+    Wrong(Difference),
+    /// It cannot be checked without its game package: which one, and how to give it.
+    NotChecked(String),
+}
+
+impl<T: Into<Difference>> From<T> for Unverified {
+    fn from(difference: T) -> Self {
+        Self::Wrong(difference.into())
+    }
+}
 
 impl Verify {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
@@ -85,23 +101,40 @@ impl Verify {
         }
         let games = self.games(games, &records)?;
         let mut wrong_records = 0;
+        let mut unchecked_records = 0;
+        let mut missing_packages = HashSet::new();
         check_all(&games, &records, &expectations, |index, checked| {
-            wrong_records += usize::from(checked.is_err());
+            match checked {
+                Ok(_) => {}
+                Err(Unverified::Wrong(_)) => wrong_records += 1,
+                Err(Unverified::NotChecked(cause)) => {
+                    unchecked_records += 1;
+                    if missing_packages.insert(cause.clone()) {
+                        eprint_line(&format!("not checked: {cause}"));
+                    }
+                }
+            }
             if print_result.is_ok() {
                 print_result = self.print(&records[index], checked);
             }
         });
         print_result.or_else(broken_pipe)?;
-        match wrong_records {
-            0 if differences == 0 => Ok(()),
-            0 => Err(Failure::Negative(
-                "the export does not follow from the published seed and its beacon".to_owned(),
-            )),
-            _ => Err(Failure::Negative(format!(
-                "{wrong_records} of {} records are wrong",
-                records.len()
-            ))),
+        let count = records.len();
+        if wrong_records > 0 {
+            return Err(Failure::Negative(format!("{wrong_records} of {count} records are wrong")));
         }
+        if differences > 0 {
+            return Err(Failure::Negative(
+                "the export does not follow from the published seed and its beacon".to_owned(),
+            ));
+        }
+        if unchecked_records > 0 {
+            return Err(Failure::Usage(format!(
+                "{unchecked_records} of {count} records are not checked: name their game packages \
+                 with --game"
+            )));
+        }
+        Ok(())
     }
 
     /// The games of these records: `built_in`, and game packages.
@@ -146,7 +179,7 @@ impl Verify {
         Ok(())
     }
 
-    fn print(&self, path: &Path, checked: &Result<Verified, Difference>) -> io::Result<()> {
+    fn print(&self, path: &Path, checked: &Checked) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let path = path.display().to_string();
         match checked {
@@ -157,13 +190,17 @@ impl Verify {
                     "transcript": transcript});
                 writeln!(out, "{line}")
             }
-            Err(difference) if self.json => {
+            Err(Unverified::Wrong(difference)) if self.json => {
                 let line = json!({"path": path, "ok": false,
                     "difference": difference.to_string()});
                 writeln!(out, "{line}")
             }
+            Err(Unverified::NotChecked(cause)) if self.json => {
+                writeln!(out, "{}", json!({"path": path, "ok": null, "not_checked": cause}))
+            }
             Ok(verified) => writeln!(out, "{path}: ok, {} lines", verified.lines),
-            Err(difference) => writeln!(out, "{path}: WRONG, {difference}"),
+            Err(Unverified::NotChecked(_)) => writeln!(out, "{path}: not checked"),
+            Err(Unverified::Wrong(difference)) => writeln!(out, "{path}: WRONG, {difference}"),
         }
     }
 }
@@ -223,13 +260,20 @@ fn find(path: &Path, inputs: &mut Inputs) -> io::Result<()> {
 }
 
 /// Replays a record and compares its first line and result with its export.
-fn check(games: &Games, path: &Path, expectations: &Expectations) -> Result<Verified, Difference> {
+fn check(games: &Games, path: &Path, expectations: &Expectations) -> Checked {
+    let package = File::open(path).and_then(|record| RecordedPackage::read(BufReader::new(record)));
+    // The replay reports records that cannot be read.
+    if let Ok(Some(package)) = package
+        && let Err(cause) = package.find(games)
+    {
+        return Err(Unverified::NotChecked(printable(&cause)));
+    }
     if let Some(problem) = expectations.header_difference(games, path)? {
-        return Err(Difference::Line { line: 1, problem });
+        return Err(Difference::Line { line: 1, problem }.into());
     }
     let verified = arbiter_replay::verify(games, BufReader::new(File::open(path)?))?;
     match expectations.result_difference(path, &verified) {
-        Some(problem) => Err(Difference::Line { line: verified.lines, problem }),
+        Some(problem) => Err(Difference::Line { line: verified.lines, problem }.into()),
         None => Ok(verified),
     }
 }
@@ -239,10 +283,10 @@ fn check_all(
     games: &Games,
     records: &[PathBuf],
     expectations: &Expectations,
-    mut show: impl FnMut(usize, &Result<Verified, Difference>),
+    mut show: impl FnMut(usize, &Checked),
 ) {
     let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel::<CheckedRecord>();
+    let (sender, receiver) = mpsc::channel::<(usize, Checked)>();
     let bar = progress::bar(records.len(), "records");
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(records.len()) {

@@ -1,7 +1,6 @@
 //! The expected contents of records: the plan derived from the seed, and the exported results.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -9,7 +8,7 @@ use std::sync::Arc;
 
 use arbiter_games::{ClockRules, Games, Params, Seed};
 use arbiter_replay::{Header, Verified};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::plan_derivation::{MATCHES, RECORDS, record_path};
@@ -93,31 +92,31 @@ impl ExpectedMatch {
             return is_planned
                 .then(|| format!("match {}: {MATCHES} does not contain its result", self.number));
         };
-        let scores: Vec<_> = standings.iter().map(|seat| seat.score.0.clone()).collect();
+        let scores: Vec<_> = standings.iter().map(|seat| &seat.score).collect();
         let forfeits: Vec<_> = standings
             .iter()
             .map(|seat| seat.forfeit.map(|kind| kind.as_str().to_owned()))
             .collect();
-        let bad_answers: Vec<_> =
-            standings.iter().map(|seat| i64::from(seat.bad_answers)).collect();
-        let transcript = verified.transcript.to_string();
+        let bad_answers: Vec<_> = standings.iter().map(|seat| seat.bad_answers).collect();
         let exported_bad_answers = Some(&result.bad_answers).filter(|counts| !counts.is_empty());
+        let transcript = verified.transcript.to_string();
         let difference = part_difference("scores", &scores, Some(&result.scores))
             .or_else(|| part_difference("forfeits", &forfeits, result.forfeits.as_ref()))
-            .or_else(|| part_difference("bad answers", &bad_answers, exported_bad_answers))
+            .or_else(|| part_difference("bad replies", &bad_answers, exported_bad_answers))
             .or_else(|| part_difference("transcript", &transcript, result.transcript.as_ref()));
         difference.map(|difference| format!("match {}: {difference}", self.number))
     }
 }
 
 /// The difference between a part of a result and the exported part.
-fn part_difference<T: PartialEq + Debug>(
+fn part_difference(
     what: &str,
-    recorded: &T,
-    exported: Option<&T>,
+    recorded: &impl Serialize,
+    exported: Option<&impl Serialize>,
 ) -> Option<String> {
-    let exported = exported.filter(|exported| *exported != recorded)?;
-    Some(format!("its record gives the {what} {recorded:?}, {MATCHES} has {exported:?}"))
+    let recorded = json(recorded);
+    let exported = exported.map(json).filter(|exported| *exported != recorded)?;
+    Some(format!("its record gives the {what} {recorded}, {MATCHES} has {exported}"))
 }
 
 /// The first parameter that differs from the plan.
@@ -143,7 +142,7 @@ fn params_difference(recorded: &Params, expected: &Params) -> Option<String> {
     ))
 }
 
-fn json(value: &impl serde::Serialize) -> Value {
+fn json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
