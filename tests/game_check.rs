@@ -116,6 +116,8 @@ fn defects_of_rules_are_found() {
         let first = failed.first().unwrap();
         assert_eq!(first["check"], stage, "{to}: {first}");
         assert!(first["problem"].as_str().unwrap().contains(cause), "{to}: {first}");
+        let answered = first["answered"].as_str().unwrap_or_default();
+        assert!(!answered.contains("<svg"), "pictures are left out: {first}");
         assert!(first["asked"].as_str().is_some_and(|asked| asked.starts_with('{')), "{first}");
         let repeat = format!("game check {package} --seed s --only {stage}");
         assert!(first["repeat"].as_str().unwrap().ends_with(&repeat), "{first}");
@@ -237,6 +239,12 @@ fn wrong_calls_name_the_remedy() {
     let (code, reports) = check(&package, &[]);
     let problem = reports[0]["problem"].as_str().unwrap();
     assert!(code == 1 && problem.contains("line 5: unknown field `chairs`"), "{problem}");
+    let bots = Bots::new();
+    let package = changed(&bots, "game.toml", "version = \"1\"", "");
+    let (code, reports) = check(&package, &[]);
+    let problem = reports[0]["problem"].as_str().unwrap();
+    let remedy = "version is missing: add a line such as version = \"1\"";
+    assert!(code == 1 && problem.contains(remedy), "{problem}");
 }
 
 #[test]

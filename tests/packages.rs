@@ -256,4 +256,15 @@ fn wrong_packages_are_refused_with_the_remedy() {
     let settings = run(&["play", CONNECT4, &blocker, &center, "--set", "columns=3"]);
     let stderr = String::from_utf8(settings.stderr).unwrap();
     assert!(stderr.contains("columns cannot be 3: write a whole number from 4 to 20"), "{stderr}");
+    let unknown = run(&["play", CONNECT4, &blocker, &center, "--set", "width=3"]);
+    let stderr = String::from_utf8(unknown.stderr).unwrap();
+    let keys = "its parameters are columns, rows, frames";
+    assert!(stderr.contains("--set width: connect4 has no such parameter"), "{stderr}");
+    assert!(stderr.contains(keys) && stderr.matches("rows").count() == 1, "{stderr}");
+    let package = changed(&bots, "\"python3\"", "\"pithon3\"");
+    let message = refused(package.to_str().unwrap());
+    assert!(
+        message.contains("`pithon3` is not on the PATH") && !message.contains("bot"),
+        "{message}"
+    );
 }

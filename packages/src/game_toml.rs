@@ -40,15 +40,15 @@ pub struct DescriptorError {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawDescriptor {
-    name: Spanned<String>,
-    title: String,
-    version: Spanned<String>,
-    seats: Spanned<[usize; 2]>,
+    name: Option<Spanned<String>>,
+    title: Option<String>,
+    version: Option<Spanned<String>>,
+    seats: Option<Spanned<[usize; 2]>>,
     #[serde(default)]
     score: Option<Spanned<Vec<String>>>,
     #[serde(default)]
     schedule: Option<Spanned<String>>,
-    rules: Spanned<RawRules>,
+    rules: Option<Spanned<RawRules>>,
     #[serde(default)]
     frames: bool,
     #[serde(default)]
@@ -110,12 +110,12 @@ struct RawClock {
 #[serde(deny_unknown_fields)]
 struct RawParam {
     #[serde(rename = "type")]
-    kind: RawKind,
-    default: Value,
+    kind: Option<RawKind>,
+    default: Option<Value>,
     min: Option<f64>,
     max: Option<f64>,
     choices: Option<Vec<String>>,
-    help: String,
+    help: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -140,9 +140,13 @@ impl Descriptor {
             let line = 1 + text[..span.start.min(text.len())].matches('\n').count();
             DescriptorError { line, cause }
         };
+        let span = |error: &toml::de::Error| error.span().unwrap_or(0..0);
+        if let Err(error) = toml::from_str::<toml::Table>(text) {
+            return Err(at(span(&error), error.message().to_owned()));
+        }
         let raw: RawDescriptor = toml::from_str(text).map_err(|error| {
-            let span = error.span().unwrap_or(0..0);
-            let cause = cause(text, span.start, error.message());
+            let span = span(&error);
+            let cause = remedy(text, span.start).unwrap_or_else(|| error.message().to_owned());
             at(span, cause)
         })?;
         raw.check().map_err(|(span, cause)| at(span, cause))
@@ -158,15 +162,18 @@ const REMEDIES: [(&str, &str); 5] = [
     ("type", "write integer, number, boolean, text, choice, duration or per_seat"),
 ];
 
-/// What is wrong with the value at byte `start` of the text, from the parser's message.
-fn cause(text: &str, start: usize, message: &str) -> String {
-    let line = text.get(..start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
-    let key = line.split('=').next().unwrap_or_default().trim();
-    let is_value = message.starts_with("invalid") || message.starts_with("unknown variant");
-    match REMEDIES.into_iter().find(|(name, _)| is_value && *name == key) {
-        Some((_, remedy)) => format!("{key}: {remedy}"),
-        None => message.to_owned(),
-    }
+/// How to write the value at byte `start` of the text, for some keys.
+fn remedy(text: &str, start: usize) -> Option<String> {
+    let line = text.get(..start)?.rsplit('\n').next()?;
+    let key = line.split('=').next()?.trim();
+    let (_, remedy) = REMEDIES.into_iter().find(|(name, _)| *name == key)?;
+    Some(format!("{key}: {remedy}"))
+}
+
+/// The value of a required key. `example` is its line with a value.
+fn required<T>(value: Option<T>, example: &str) -> Result<T, String> {
+    let key = || example.split(' ').next().unwrap_or_default();
+    value.ok_or_else(|| format!("{} is missing: add a line such as {example}", key()))
 }
 
 /// A mistake at these bytes of the text.
@@ -174,17 +181,22 @@ type Mistake = (Range<usize>, String);
 
 impl RawDescriptor {
     fn check(self) -> Result<Descriptor, Mistake> {
-        check_name(&self.name).map_err(|cause| (self.name.span(), cause))?;
-        if !(1..=64).contains(&self.version.get_ref().len()) {
+        let at_start = |cause| (0..0, cause);
+        let name = required(self.name, "name = \"connect4\"").map_err(at_start)?;
+        check_name(&name).map_err(|cause| (name.span(), cause))?;
+        let title = required(self.title, "title = \"Connect Four\"").map_err(at_start)?;
+        let version = required(self.version, "version = \"1\"").map_err(at_start)?;
+        if !(1..=64).contains(&version.get_ref().len()) {
             let cause = "version: write 1 to 64 characters, as in \"1\"";
-            return Err((self.version.span(), cause.to_owned()));
+            return Err((version.span(), cause.to_owned()));
         }
-        let [least, most] = *self.seats.get_ref();
+        let seats = required(self.seats, "seats = [2, 2]").map_err(at_start)?;
+        let [least, most] = *seats.get_ref();
         if least < 1 || least > most || most > MAX_SEATS {
             let cause = format!(
                 "seats: write the least and the most at a table, from 1 to {MAX_SEATS}, as in [2, 2]"
             );
-            return Err((self.seats.span(), cause));
+            return Err((seats.span(), cause));
         }
         let columns = match self.score {
             Some(columns) => check_columns(&columns)
@@ -192,16 +204,9 @@ impl RawDescriptor {
                 .map(|()| columns.into_inner())?,
             None => vec!["points".to_owned()],
         };
-        let (carrier, build) = rules(self.rules)?;
-        let schedule = match (&self.episodes, self.schedule) {
-            (Some(_), None) => PackageSchedule::Episodes,
-            (Some(_), Some(kind)) if kind.get_ref() == "episodes" => PackageSchedule::Episodes,
-            (Some(_), Some(kind)) => {
-                let cause = "schedule: a game with [episodes] needs \"episodes\"";
-                return Err((kind.span(), cause.to_owned()));
-            }
-            (None, kind) => schedule(kind, least, most)?,
-        };
+        let raw_rules = required(self.rules, "rules = { run = [\"python3\", \"rules.py\"] }");
+        let (carrier, build) = rules(raw_rules.map_err(at_start)?)?;
+        let schedule = schedule(self.schedule, self.episodes.is_some(), least, most)?;
         let has_arguments = self.bot.arguments;
         let (protocol, framing) = bot(self.bot)?;
         let params = params(self.params, self.frames)?;
@@ -211,9 +216,9 @@ impl RawDescriptor {
         });
         let trial = trial(self.trial, &params)?;
         Ok(Descriptor {
-            name: self.name.into_inner(),
-            title: self.title,
-            version: self.version.into_inner(),
+            name: name.into_inner(),
+            title,
+            version: version.into_inner(),
             seats: least..=most,
             columns,
             carrier,
@@ -284,17 +289,28 @@ fn rules(raw: Spanned<RawRules>) -> Result<(Carrier, Option<Vec<String>>), Mista
 
 fn schedule(
     raw: Option<Spanned<String>>,
+    has_episodes: bool,
     least: usize,
     most: usize,
 ) -> Result<PackageSchedule, Mistake> {
     let Some(raw) = raw else {
         return Ok(match (least, most) {
+            _ if has_episodes => PackageSchedule::Episodes,
             (1, 1) => PackageSchedule::Solo,
             (..=2, 2..) => PackageSchedule::RoundRobin,
             _ => PackageSchedule::Tables,
         });
     };
     match raw.get_ref().as_str() {
+        "episodes" if has_episodes => Ok(PackageSchedule::Episodes),
+        "episodes" => {
+            let cause = "schedule: \"episodes\" needs the section [episodes]";
+            Err((raw.span(), cause.to_owned()))
+        }
+        _ if has_episodes => {
+            let cause = "schedule: a game with [episodes] needs \"episodes\"";
+            Err((raw.span(), cause.to_owned()))
+        }
         "round_robin" if (least..=most).contains(&2) => Ok(PackageSchedule::RoundRobin),
         "round_robin" => {
             let cause = "schedule: \"round_robin\" needs a game for two; write \"tables\"";
@@ -302,10 +318,6 @@ fn schedule(
         }
         "tables" => Ok(PackageSchedule::Tables),
         "solo" => Ok(PackageSchedule::Solo),
-        "episodes" => {
-            let cause = "schedule: \"episodes\" needs the section [episodes]";
-            Err((raw.span(), cause.to_owned()))
-        }
         _ => {
             let cause = "schedule: write \"round_robin\" (all pairs), \"tables\" or \"solo\"";
             Err((raw.span(), cause.to_owned()))
@@ -417,6 +429,10 @@ fn clock(raw: Option<Spanned<RawClock>>) -> Result<PackageClock, Mistake> {
 impl RawParam {
     fn check(self, key: String) -> Result<ParamInfo, String> {
         let Self { kind, default, min, max, choices, help } = self;
+        let in_param = |cause| format!("params.{key}: {cause}");
+        let kind = required(kind, "type = \"integer\"").map_err(in_param)?;
+        let default = required(default, "default = 7").map_err(in_param)?;
+        let help = required(help, "help = \"columns of the board\"").map_err(in_param)?;
         match (kind, &choices) {
             (RawKind::Choice, None) => {
                 let remedy = "add `choices = [\"a\", \"b\"]`, which type \"choice\" needs";
@@ -581,6 +597,9 @@ help = "chips at the beginning"
             ("[clock]", "[trial]\ncolumns = 3\n[clock]", "line 7: trial: columns cannot be 3"),
             ("[params.columns]", "[params.frames]", "choose another name"),
             ("seats = [2, 2]", "chairs = [2, 2]", "line 4: unknown field `chairs`"),
+            ("version = \"1\"\n", "", "version is missing: add a line such as version = \"1\""),
+            ("type = \"integer\"\n", "", "line 8: params.columns: type is missing: add a line"),
+            ("seats = [2, 2]", "seats = [2", "line 4: unclosed array"),
             ("\"connect4\"", "\"Connect 4\"", "line 1: name: write 1 to 32 lowercase letters"),
             ("{ run = [\"python3\", \"rules.py\"] }", "\"rules.py\"", "line 5: rules: write { run"),
             ("[2, 2]", "3", "line 4: seats: write the least and the most at a table, as in [2, 4]"),

@@ -40,12 +40,19 @@ pub(crate) fn parse(
         let bots = i64::try_from(bots).expect("tables are small");
         table.entry(key).or_insert(Value::Integer(bots));
     }
+    let keys = game.param_keys();
+    if let Some(unknown) = table.keys().find(|key| !keys.contains(&key.as_str())) {
+        return Err(Failure::usage(match &*keys {
+            [] => format!("--set {unknown}: {game} has no parameters"),
+            keys => {
+                let keys = keys.join(", ");
+                format!("--set {unknown}: {game} has no such parameter; its parameters are {keys}")
+            }
+        }));
+    }
     Params::read(game, Value::Table(table)).map_err(|error| {
         let cause = error.message().replace('\n', " ");
-        Failure::usage(format!(
-            "--set: {game}: {cause}; its parameters are {} (see arbiter play --help)",
-            game.param_keys().join(", ")
-        ))
+        Failure::usage(format!("--set: {game}: {cause}"))
     })
 }
 

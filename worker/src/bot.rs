@@ -221,7 +221,7 @@ pub(crate) fn check_program(directory: &Path, program: &str) -> Result<(), BotEr
     };
     let is_outside = Path::new(program).components().any(|part| part == Component::ParentDir);
     if is_outside {
-        let cause = format!("its program {program} lies outside; put it in the bot's directory");
+        let cause = format!("its program {program} lies outside; put it in this directory");
         return Err(BotError::new(directory, cause));
     }
     if program.contains('/') {
@@ -245,7 +245,7 @@ pub(crate) fn check_program(directory: &Path, program: &str) -> Result<(), BotEr
     }
     let cause = format!(
         "its program `{program}` is not on the PATH; install it, or write ./{program} if it is \
-         the bot's own"
+         in this directory"
     );
     Err(BotError::new(directory, cause))
 }

@@ -1,5 +1,7 @@
 //! What a check found, with the question to the rules.
 
+use serde_json::Value;
+
 use super::dialogue::{Dialogue, Exchange};
 
 /// Maximum number of characters of a question or an answer in a message.
@@ -31,8 +33,8 @@ impl Problem {
 
     /// A problem with an answer.
     pub(super) fn at(exchange: &Exchange) -> Self {
-        let answer = exchange.answer.as_ref().ok().map(|answer| cut(answer));
-        let question = Some(cut(&exchange.question));
+        let answer = exchange.answer.as_ref().ok().map(|answer| quoted(answer));
+        let question = Some(quoted(&exchange.question));
         Self { cause: String::new(), place: None, question, answer }
     }
 
@@ -44,6 +46,35 @@ impl Problem {
     /// The same in this match.
     pub(super) fn in_match(self, place: impl Into<String>) -> Self {
         Self { place: Some(place.into()), ..self }
+    }
+}
+
+/// A question or an answer with the lengths of its pictures instead of them.
+fn quoted(text: &str) -> String {
+    match serde_json::from_str::<Value>(text) {
+        Ok(mut value) if text.contains("\"svg\"") => {
+            leave_pictures_out(&mut value);
+            cut(&value.to_string())
+        }
+        _ => cut(text),
+    }
+}
+
+/// Replaces the pictures in a value by their lengths.
+fn leave_pictures_out(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                match member {
+                    Value::String(svg) if key == "svg" => {
+                        *svg = format!("… {} characters", svg.chars().count());
+                    }
+                    member => leave_pictures_out(member),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_pictures_out),
+        _ => {}
     }
 }
 
