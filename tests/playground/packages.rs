@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::support::{files, succeed};
+use std::fs;
+
+use crate::support::{Bots, files, succeed};
 use crate::{Table, values};
 
 const CONNECT4: &str = "games/packages/connect4";
@@ -50,5 +52,29 @@ fn a_person_sees_only_the_pictures_for_their_seat_during_the_match() {
     // Each address shows the picture for seat 1, which hides the dice of seat 2.
     assert_eq!(pictures[0].matches("href='#hidden'").count(), 2, "{}", pictures[0]);
     assert!(pictures.iter().all(|picture| *picture == pictures[0]), "{pictures:#?}");
+    table.close();
+}
+
+#[test]
+fn a_person_reads_the_request_beside_the_text_field_of_a_game_without_legal_replies() {
+    let bots = Bots::new();
+    let parent = bots.path().to_str().unwrap();
+    succeed(&["game", "new", "mygame", "--lang", "python", "--in", parent]);
+    let package = bots.path().join("mygame");
+    let rules = fs::read_to_string(package.join("rules.py")).unwrap();
+    let listed = "{\"legal\": match.legal()}";
+    assert!(rules.contains(listed), "{rules}");
+    fs::write(package.join("rules.py"), rules.replace(listed, "{\"legal\": []}")).unwrap();
+    let bot = fs::read_dir(package.join("bots")).unwrap().next().unwrap().unwrap().path();
+    let table = Table::open(package.to_str().unwrap(), &[bot.to_str().unwrap()]);
+    table.done("new", "seat1=human&seat2=0&seed=s");
+    let page = table.turn();
+    let form = page.split("<form class=\"play\"").nth(1).unwrap().split("</form>").next().unwrap();
+    assert!(form.contains("type=\"text\" name=\"answer\""), "{form}");
+    assert!(form.contains("<code>move "), "{form}");
+    table.done("play", "seat=1&turn=1&answer=1");
+    let page = table.turn();
+    let form = page.split("<form class=\"play\"").nth(1).unwrap().split("</form>").next().unwrap();
+    assert_eq!(form.matches("<code>move ").count(), 1, "only what is new: {form}");
     table.close();
 }

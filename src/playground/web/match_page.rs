@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arbiter_coordinator::web::stream;
 use arbiter_games::Seat;
-use arbiter_games::move_form::MoveForm;
+use arbiter_games::move_form::{Field, MoveForm};
 use arbiter_replay::{Step, draw};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -128,7 +128,7 @@ fn live_part(
     });
     html! {
         @if let Some(ending) = &state.ending { (end_section(context, live_match, ending)) }
-        @else if let Some((turn, offer)) = &offer { (move_section(context, *turn, offer)) }
+        @else if let Some((turn, offer)) = &offer { (move_section(context, state, *turn, offer)) }
         @else { (waiting(live_match, state)) }
         (picture(live_match, state, viewer, offer.as_ref().map(|(_, offer)| offer)))
         @if state.captions.len() > 1 {
@@ -150,7 +150,9 @@ fn live_part(
 }
 
 /// The form of a move.
-fn move_section(context: &PageContext, turn: Turn, offer: &MoveForm) -> Markup {
+fn move_section(context: &PageContext, state: &LiveState, turn: Turn, offer: &MoveForm) -> Markup {
+    // A person who writes a line must know what the game asked.
+    let is_text = offer.fields.iter().any(|field| matches!(field, Field::Text { .. }));
     let hidden = html! {
         input type="hidden" name="seat" value=(turn.seat);
         input type="hidden" name="turn" value=(turn.number);
@@ -158,6 +160,7 @@ fn move_section(context: &PageContext, turn: Turn, offer: &MoveForm) -> Markup {
     html! {
         form.play id=(FORM) method="post" action=(context.path("play")) {
             h2 { (offer.task) }
+            @if is_text { (request(state, turn.seat)) }
             (hidden)
             (form(offer))
         }
@@ -167,6 +170,18 @@ fn move_section(context: &PageContext, turn: Turn, offer: &MoveForm) -> Markup {
                 label { "Reply " input type="text" name="answer" size="40" autocomplete="off"; } " "
                 button type="submit" { "Send" }
             }
+        }
+    }
+}
+
+/// The messages to a seat since its last reply; the last one is its request.
+fn request(state: &LiveState, seat: Seat) -> Markup {
+    let lines_of_seat = state.lines.iter().rev().filter(|line| line.seat == seat);
+    let mut messages: Vec<_> = lines_of_seat.take_while(|line| line.is_message).collect();
+    messages.reverse();
+    html! {
+        div.request {
+            @for message in messages { p { code { (lines(&message.text)) } } }
         }
     }
 }
