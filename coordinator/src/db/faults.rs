@@ -13,6 +13,8 @@ pub struct Fault {
     pub lot: LotNumber,
     /// The number of the failed lease.
     pub attempt: Attempt,
+    /// The kind, as `arbiter_proto::fault::FaultKind` writes it.
+    pub kind: String,
     /// The reason.
     pub reason: String,
     /// The time.
@@ -114,7 +116,7 @@ pub async fn played_since(
 /// The faults of a lot, newest first.
 pub async fn of_lot(db: impl PgExecutor<'_>, lot: LotId) -> Result<Vec<Fault>> {
     let statement = "
-        SELECT lot, attempt, reason, at FROM faults WHERE tournament = $1 AND lot = $2
+        SELECT lot, attempt, kind, reason, at FROM faults WHERE tournament = $1 AND lot = $2
         ORDER BY attempt DESC";
     sqlx::query_as(statement).bind(lot.tournament).bind(lot.number).fetch_all(db).await
 }

@@ -1,5 +1,6 @@
 //! Lists, groups and retries matches that were set aside after too many faults.
 
+use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{LotId, MatchName, MatchNumber};
 use arbiter_proto::v1::{
     ListSetAsideRequest, ListSetAsideResponse, RetrySetAsideRequest, RetrySetAsideResponse,
@@ -12,9 +13,6 @@ use crate::access::Role;
 use crate::db::tournaments::Tournament;
 use crate::db::{faults, lots, played_matches};
 
-/// How the reason starts if the rules of a game package failed.
-const RULES_FAILED: &str = "the rules failed: ";
-
 /// Separates the cause of a reason from the question, which differs from match to match.
 const QUESTION: &str = "; asked: ";
 
@@ -26,13 +24,15 @@ pub struct SetAsideGroup<'a> {
     /// The reasons of the first match that have different causes, the newest first. Empty for those
     /// who may not see them.
     pub reasons: Vec<&'a str>,
+    /// The kind of the newest fault of each match. Empty for those who may not see it.
+    kind: &'a str,
 }
 
 impl<'a> SetAsideGroup<'a> {
     /// Groups matches by the causes of their faults.
     pub fn all(aside: &'a [SetAsideMatch]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
-        for SetAsideMatch { r#match, reasons } in aside {
+        for SetAsideMatch { r#match, reasons, kind } in aside {
             let mut different: Vec<&str> = Vec::new();
             for reason in reasons {
                 if different.iter().all(|other| cause(other) != cause(reason)) {
@@ -41,11 +41,12 @@ impl<'a> SetAsideGroup<'a> {
             }
             let causes = different.iter().map(|reason| cause(reason));
             let is_same = |group: &&mut Self| {
-                group.reasons.iter().map(|reason| cause(reason)).eq(causes.clone())
+                group.kind == kind
+                    && group.reasons.iter().map(|reason| cause(reason)).eq(causes.clone())
             };
             match groups.iter_mut().find(is_same) {
                 Some(group) => group.matches.push(r#match),
-                None => groups.push(Self { matches: vec![r#match], reasons: different }),
+                None => groups.push(Self { matches: vec![r#match], reasons: different, kind }),
             }
         }
         groups
@@ -53,7 +54,7 @@ impl<'a> SetAsideGroup<'a> {
 
     /// Whether the rules of a game package failed. The same rules would fail again.
     pub fn is_of_rules(&self) -> bool {
-        self.reasons.first().is_some_and(|reason| reason.starts_with(RULES_FAILED))
+        self.kind == FaultKind::Rules.as_str()
     }
 }
 
@@ -97,6 +98,7 @@ impl Service {
             faults.retain(|_| caller.is_organiser());
             aside.push(SetAsideMatch {
                 r#match: first_match(tournament, lot).to_string(),
+                kind: faults.first().map(|fault| fault.kind.clone()).unwrap_or_default(),
                 reasons: faults.into_iter().map(|fault| fault.reason).collect(),
             });
         }

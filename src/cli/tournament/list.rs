@@ -164,7 +164,7 @@ const MAX_NAMED: usize = 10;
 
 /// Prints the matches that were set aside for the same causes, and the remedy.
 fn show_group(out: &mut Output, tournament: &str, group: &SetAsideGroup) -> Result<(), Failure> {
-    let SetAsideGroup { matches: names, reasons } = group;
+    let SetAsideGroup { matches: names, reasons, .. } = group;
     let count = matches(i64::try_from(names.len()).unwrap_or(i64::MAX));
     let why = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
     if group.is_of_rules() {

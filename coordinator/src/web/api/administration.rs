@@ -12,7 +12,7 @@ use super::endpoint::{Endpoint, Handler, RequestContext};
 use super::endpoints::{
     GetQueue, GetServer, ListAuditEntries, ListSetAsideMatches, ListTokens, ListWorkers,
 };
-use super::format::rfc3339;
+use super::format::{non_empty, rfc3339};
 use super::pagination::{Limit, Page};
 use super::problem::Problem;
 use super::tournaments::Edition;
@@ -43,6 +43,8 @@ resource! {
         r#match: String;
         /// The causes of the faults, newest first. Only for organisers.
         reasons: Vec<String>;
+        /// The kind of the newest fault, such as `system` or `rules`. Only for organisers.
+        kind: Option<String> = non_empty(message.kind);
     }
 }
 
