@@ -114,6 +114,12 @@ fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_store
     assert_eq!(settings["game"], json!("connect4"));
 
     assert!(browser.page("/t/four").contains("The game package is missing."));
+    let guide = server.browser.page("/t/four/how-to-play");
+    assert!(guide.contains("has not sent the game package yet"), "{guide}");
+    assert!(!guide.contains("arbiter tournament package"), "only organisers send it");
+    let guide = browser.page("/t/four/how-to-play");
+    assert!(guide.contains("arbiter tournament package four DIR"), "{guide}");
+    assert_eq!(browser.get("/t/four/package").status, 404);
     let center = package.join("bots/center");
     let submit = format!("submit four {} --name early", center.display());
     let early = server.up.command(&submit).output().unwrap();

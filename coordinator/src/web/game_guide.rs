@@ -21,6 +21,9 @@ pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
 ) -> Result<Markup, WebError> {
+    if session.service.lacks_package(&tournament).await? {
+        return Ok(without_package(&session, &tournament));
+    }
     let guide = session.service.game_guide(&session.caller, &tournament).await?;
     let title = format!("{tournament}: how to play {}", guide.game.title);
     let text = &guide.content.text;
@@ -35,6 +38,22 @@ pub(super) async fn show(
         @if is_cut { p { "The text is longer. All of it is in the game package." } }
     };
     Ok(layout::tournament_page((&tournament, "How to play"), &title, &session, &body))
+}
+
+/// The page before an organiser has sent the game package.
+fn without_package(session: &Session, tournament: &str) -> Markup {
+    let title = format!("{tournament}: how to play");
+    let body = html! {
+        p { "The organiser has not sent the game package yet. It contains this page's text and the \
+            starter kits. Bots can be submitted when it is here." }
+        @if session.caller.is_organiser() {
+            p {
+                "Send it from " a href={ "/t/" (tournament) } { "the page of the tournament" }
+                " or with " code { "arbiter tournament package " (tournament) " DIR" } "."
+            }
+        }
+    };
+    layout::tournament_page((tournament, "How to play"), &title, session, &body)
 }
 
 /// The starter kits and the game package.
