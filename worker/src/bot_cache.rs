@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbiter_proto::assignment::SeatAssignment;
 use arbiter_proto::settings::GamePackage;
+use arbiter_proto::v1;
 use tempfile::TempDir;
+use thiserror::Error;
 use tokio::sync::OnceCell;
 use tracing::info;
 
@@ -118,14 +120,14 @@ impl BotCache {
     }
 
     /// Fetches the inputs of a job: the contestants of `programs`, the packed bundle `subject`, and
-    /// the game package. The error is the reason of the failure, for the organiser.
+    /// the game package.
     pub(crate) async fn fetch_inputs(
         &self,
         clients: &CoordinatorClients,
         programs: &[blake3::Hash],
         subject: Option<blake3::Hash>,
         package: Option<GamePackage>,
-    ) -> Result<JobInputs, String> {
+    ) -> Result<JobInputs, InputsError> {
         let mut inputs = JobInputs::default();
         if let Some(package) = package {
             inputs.package = Some(self.packages.get_or_fetch(clients, &package).await?);
@@ -202,6 +204,32 @@ impl CachedBot {
             Contestant::Bot(bot) => Arc::strong_count(bot) == 1,
             Contestant::Unplayable { .. } | Contestant::Person => true,
         }
+    }
+}
+
+/// Why the inputs of a job are missing. The texts are for the organiser.
+#[derive(Debug, Error)]
+pub(crate) enum InputsError {
+    /// They could not be fetched, or not be stored on this machine.
+    #[error("{0}")]
+    Fetch(String),
+    /// The game package cannot be played on any machine.
+    #[error("{}", Fault::Rules(.0.clone()))]
+    Rules(String),
+}
+
+impl InputsError {
+    pub(crate) fn kind(&self) -> v1::FaultKind {
+        match self {
+            Self::Fetch(_) => v1::FaultKind::Inputs,
+            Self::Rules(_) => v1::FaultKind::Rules,
+        }
+    }
+}
+
+impl From<String> for InputsError {
+    fn from(cause: String) -> Self {
+        Self::Fetch(cause)
     }
 }
 

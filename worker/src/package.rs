@@ -5,6 +5,7 @@
 //! the copy identifies the rules: a better text for bot authors does not change it.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use arbiter_packages::{
     BOT_MD, BOTS, BUILD_NAMES, Carrier, Descriptor, GAME_TOML, MAX_BOT_MD, MAX_DESCRIPTOR,
     RulesHost, WasmRules, is_beside_rules,
 };
+use thiserror::Error;
 
 use crate::bot::{self, BotError};
 use crate::bounded_read::{read_at_most, read_text_at_most, within};
@@ -23,6 +25,36 @@ use crate::seat::StopSignal;
 
 /// Maximum size of the rules as a WebAssembly module, in bytes.
 const MAX_MODULE: u64 = 32 << 20;
+
+/// Why a game package cannot be loaded.
+#[derive(Debug, Error)]
+pub enum PackageError {
+    /// It is invalid on every machine. Its author must fix it.
+    #[error(transparent)]
+    Invalid(#[from] BotError),
+    /// An operation of this machine failed.
+    #[error("{0}")]
+    System(BotError),
+}
+
+impl PackageError {
+    fn of_bundle(path: &Path) -> impl FnOnce(BundleError) -> Self {
+        move |error| match error {
+            BundleError::Invalid(cause) => Self::Invalid(BotError::new(path, cause)),
+            BundleError::System { .. } => Self::System(BotError::new(path, error.to_string())),
+        }
+    }
+
+    fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::System(BotError::new(path, error.to_string()))
+    }
+}
+
+impl From<PackageError> for BotError {
+    fn from((PackageError::Invalid(error) | PackageError::System(error)): PackageError) -> Self {
+        error
+    }
+}
 
 /// A game package on this machine.
 #[derive(Clone, Debug)]
@@ -45,7 +77,7 @@ impl Package {
         if path.is_file() {
             let bytes = read_at_most(path, MAX_BUNDLE as u64);
             let bytes = bytes.map_err(|error| failed(error.to_string()))?;
-            return Self::unpack(path, &bytes);
+            return Ok(Self::unpack(path, &bytes)?);
         }
         let folder = bot::absolute(path)?;
         let descriptor = read_descriptor(&folder)?;
@@ -53,19 +85,18 @@ impl Package {
             bot::build_if_stale(&folder, descriptor.carrier.program(), build, is_beside_build)?;
         }
         let scratch = ScratchDir::new().map_err(|error| failed(error.to_string()))?;
-        Self::with_copy(folder, descriptor, scratch)
+        Ok(Self::with_copy(folder, descriptor, scratch)?)
     }
 
     /// Loads a packed package, which errors call `name`.
     ///
     /// # Errors
-    /// If the bytes are not a valid package.
-    pub fn unpack(name: &Path, bytes: &[u8]) -> Result<Self, BotError> {
-        let failed = |error: String| BotError::new(name, error);
-        let scratch = ScratchDir::new().map_err(|error| failed(error.to_string()))?;
+    /// If the bytes are not a valid package, or it cannot be stored.
+    pub fn unpack(name: &Path, bytes: &[u8]) -> Result<Self, PackageError> {
+        let scratch = ScratchDir::new().map_err(PackageError::system(name))?;
         let folder = scratch.path().join("package");
-        fs::create_dir(&folder).map_err(|error| failed(error.to_string()))?;
-        unpack(bytes, &folder).map_err(|error| failed(error.to_string()))?;
+        fs::create_dir(&folder).map_err(PackageError::system(name))?;
+        unpack(bytes, &folder).map_err(PackageError::of_bundle(name))?;
         let descriptor = read_descriptor(&folder)?;
         Self::with_copy(folder, descriptor, scratch)
     }
@@ -75,17 +106,16 @@ impl Package {
         folder: PathBuf,
         descriptor: Descriptor,
         scratch: ScratchDir,
-    ) -> Result<Self, BotError> {
-        let failed = |error: String| BotError::new(&folder, error);
+    ) -> Result<Self, PackageError> {
         let rules = scratch.path().join("rules");
         let copy = || -> Result<(), BundleError> {
             let bundle = Bundle::of_package(&folder, |path| !is_beside_rules(path))?;
             fs::create_dir(&rules).map_err(BundleError::system(&rules))?;
             unpack(bundle.bytes(), &rules)
         };
-        copy().map_err(|error| failed(error.to_string()))?;
+        copy().map_err(PackageError::of_bundle(&folder))?;
         check_rules(&folder, &rules, &descriptor.carrier)?;
-        let digest = bot::digest(&rules).map_err(|error| failed(error.to_string()))?;
+        let digest = bot::digest(&rules).map_err(PackageError::system(&folder))?;
         Ok(Self { descriptor, digest, path: folder, scratch: Arc::new(scratch) })
     }
 

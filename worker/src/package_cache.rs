@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arbiter_proto::settings::{GamePackage, HexDigest};
 use tokio::sync::OnceCell;
 
+use crate::bot_cache::InputsError;
 use crate::bundle_download::download;
 use crate::coordinator_clients::CoordinatorClients;
-use crate::package::Package;
+use crate::package::{Package, PackageError};
 
 /// Maximum number of packages in the cache. Those that are being played stay until their end.
 const MAX_PACKAGES: usize = 16;
@@ -20,19 +21,19 @@ type Cell = Arc<OnceCell<Arc<Package>>>;
 pub(crate) struct PackageCache(Mutex<Vec<(HexDigest, Cell)>>);
 
 impl PackageCache {
-    /// The package of a job, fetched if necessary. The error is the reason of the failure, for the
-    /// organiser.
+    /// The package of a job, fetched if necessary.
     pub(crate) async fn get_or_fetch(
         &self,
         clients: &CoordinatorClients,
         source: &GamePackage,
-    ) -> Result<Arc<Package>, String> {
+    ) -> Result<Arc<Package>, InputsError> {
         let cell = self.cell(source.bundle);
         let package = cell.get_or_try_init(|| fetch(clients, source)).await?;
         let digest = &package.digest;
         // The organiser's program says which files decide a match; this worker saw them.
         if *digest != source.digest.to_string() {
-            return Err(format!("the game package has the digest {digest}, not {}", source.digest));
+            let cause = format!("the game package has the digest {digest}, not {}", source.digest);
+            return Err(InputsError::Rules(cause));
         }
         Ok(Arc::clone(package))
     }
@@ -51,10 +52,16 @@ impl PackageCache {
     }
 }
 
-async fn fetch(clients: &CoordinatorClients, source: &GamePackage) -> Result<Arc<Package>, String> {
+async fn fetch(
+    clients: &CoordinatorClients,
+    source: &GamePackage,
+) -> Result<Arc<Package>, InputsError> {
     let bytes = download(clients, source.bundle.0).await?;
     let unpacking =
         tokio::task::spawn_blocking(move || Package::unpack(Path::new("game package"), &bytes));
     let package = unpacking.await.map_err(|error| error.to_string())?;
-    package.map(Arc::new).map_err(|error| error.to_string())
+    package.map(Arc::new).map_err(|error| match error {
+        PackageError::Invalid(error) => InputsError::Rules(error.to_string()),
+        PackageError::System(error) => InputsError::Fetch(error.to_string()),
+    })
 }

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arbiter_games::Games;
-use arbiter_proto::settings::StateScope;
+use arbiter_proto::settings::{GamePackage, HexDigest, StateScope};
 use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_replay::verify;
 use arbiter_worker::bundle;
 use arbiter_worker::worker::{Shutdown, WorkerError};
+use serde_json::{Value, json};
 use support::{
     Coordinator, RunningWorker, SILENT, TestDirectory, WorkerStream, lease, lot, settings, shipped,
 };
@@ -69,6 +70,29 @@ async fn a_lot_is_played_reported_and_acknowledged() {
     drop(stream);
     worker.end().await.unwrap();
     assert_eq!(fs::read_dir(directory.spool().join("reports")).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_that_cannot_be_loaded_is_a_fault_of_the_rules_and_pauses_no_slot() {
+    let mut coordinator = Coordinator::start().await;
+    let directory = TestDirectory::new();
+    let bundle = coordinator.serve(b"no package");
+    let worker = directory.work(&coordinator, 1);
+    let mut stream = coordinator.welcome().await;
+    stream.capacity().await;
+    let bundle = HexDigest(blake3::Hash::from_slice(&bundle).unwrap());
+    let game = Path::new(env!("CARGO_MANIFEST_DIR")).join("../games/packages/rps/game.toml");
+    let descriptor = fs::read_to_string(game).unwrap();
+    let mut message = lot(1, "rps", &[&[vec![1; 32], vec![2; 32]]]);
+    let mut settings: Value = serde_json::from_str(&message.settings).unwrap();
+    settings["package"] = json!(GamePackage { bundle, digest: bundle, descriptor });
+    message.settings = settings.to_string();
+    stream.send(CoordinatorPayload::Lot(message)).await;
+    let fault = stream.fault().await;
+    assert_eq!(fault.kind(), v1::FaultKind::Rules, "{fault:?}");
+    assert!(fault.reason.starts_with("the rules failed: game package: "), "{fault:?}");
+    assert_eq!(stream.capacity().await, 1, "the slot is idle");
+    worker.kill(&directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

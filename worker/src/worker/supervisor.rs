@@ -18,7 +18,7 @@ use super::report_delivery::ReportDelivery;
 use super::slot_state::SlotState;
 use super::{Shutdown, WorkerConfig, WorkerError};
 use crate::backoff::Backoff;
-use crate::bot_cache::{BotCache, JobInputs};
+use crate::bot_cache::{BotCache, InputsError, JobInputs};
 use crate::coordinator_clients::CoordinatorClients;
 use crate::job::{InvalidJob, Job};
 use crate::metrics::Metrics;
@@ -42,7 +42,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(15);
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Slot, lease, and the job's inputs or the reason why they cannot be fetched.
-type FetchResult = (usize, Lease, Result<JobInputs, String>);
+type FetchResult = (usize, Lease, Result<JobInputs, InputsError>);
 
 /// A running worker.
 pub(super) struct Supervisor {
@@ -404,7 +404,8 @@ impl Supervisor {
                     _ => None,
                 };
                 let failure = self.slot_states.iter().enumerate().find_map(|(slot, slot_state)| {
-                    lease_of_task(slot_state).map(|lease| (slot, lease, Err(error.to_string())))
+                    let lease = lease_of_task(slot_state)?;
+                    Some((slot, lease, Err(InputsError::Fetch(error.to_string()))))
                 });
                 let Some(failure) = failure else { return };
                 failure
@@ -427,9 +428,12 @@ impl Supervisor {
                 self.slot_states[slot] =
                     SlotState::Playing { lease, stop_handle: Some(stop_handle), lost: false };
             }
-            Err(why) => {
-                warn!(%lease, why, "cannot start a job");
-                self.report_fault(slot, lease, v1::FaultKind::Inputs, why);
+            Err(error) => {
+                warn!(%lease, %error, "cannot start a job");
+                self.report_fault(slot, lease, error.kind(), error.to_string());
+                if matches!(self.slot_states[slot], SlotState::Idle) {
+                    self.set_idle(slot);
+                }
             }
         }
     }
