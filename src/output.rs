@@ -176,6 +176,11 @@ impl Columns {
     }
 }
 
+/// The heading of scores. It names their components if there are several.
+pub(crate) fn score_heading(columns: &[String]) -> String {
+    if columns.len() > 1 { format!("score ({})", columns.join(" ")) } else { "score".to_owned() }
+}
+
 /// A JSON object of the named fields of a message.
 macro_rules! fields {
     ($message:expr; $($field:ident),+ $(,)?) => {

@@ -12,7 +12,8 @@ use super::client::Client;
 use super::trial_output;
 use crate::failure::Failure;
 use crate::output::{
-    Columns, eprint_line, hex, millis, moment, moment_json, non_empty, print, print_line, printable,
+    Columns, eprint_line, hex, millis, moment, moment_json, non_empty, print, print_line,
+    printable, score_heading,
 };
 
 /// List the bots of a tournament, or withdraw, reinstate or retry one.
@@ -186,7 +187,8 @@ impl Log {
         }
         let mut entries = log.entries;
         entries.retain(|entry| !forfeits || !entry.forfeit.is_empty());
-        let header = ["match", "seat", "bots", "score", "forfeit", "why"];
+        let score = score_heading(&log.columns);
+        let header = ["match", "seat", "bots", &score, "forfeit", "why"];
         let table = Columns::new(header, &[0, 2, 3, 4, 5]);
         let is_pending = status.version.as_ref().is_some_and(|new| new.state != "entered");
         print(|out| {

@@ -13,7 +13,7 @@ use super::bots::{evidence_json, evidence_text};
 use super::client::{ResponseArgs, unless_interrupted};
 use super::record_download;
 use crate::failure::Failure;
-use crate::output::{Columns, Output, eprint_line, hex, merge, non_empty, print};
+use crate::output::{Columns, Output, eprint_line, hex, merge, non_empty, print, score_heading};
 
 /// Show a match: seats, scores, worker and faults; download its record.
 #[derive(Debug, Args)]
@@ -152,7 +152,9 @@ fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
     if !status.params.is_empty() {
         out.line(&format!("with {}", status.params))?;
     }
-    let mut table = Columns::new(["seat", "bot", "version", "score", "forfeit", ""], &[1, 3, 4, 5]);
+    let score = score_heading(&status.columns);
+    let header = ["seat", "bot", "version", &score, "forfeit", ""];
+    let mut table = Columns::new(header, &[1, 3, 4, 5]);
     for (number, seat) in (1..).zip(&status.seats) {
         let score: Vec<_> = seat.score.iter().map(i64::to_string).collect();
         let bad = match seat.bad_answers {

@@ -162,5 +162,6 @@ fn played(run: i32, number: i64) -> MatchStatus {
         seed: vec![],
         seed_key: None,
         position: None,
+        columns: vec!["points".into()],
     }
 }

@@ -55,7 +55,13 @@ fn a_match_is_shown_with_its_result() {
             "failed_leases": 1, "faults": ["worker lost\u{1b}[2J"], "evidence": [null,
                 {"detail": "clock: 12 ms\u{1b} over", "wall_us": 512_000, "cpu_us": 9}]})]
     );
+    assert!(!stdout.contains("(points)"), "a single component needs no name: {stdout}");
     fails(&run(&server, &["match", "finals/18"]), 2, &["no match finals/18"]);
+    let mut several = played(3, 17);
+    several.columns = vec!["points".into(), "discs".into()];
+    let server = Server::start(Script { matches: vec![several], ..Script::default() });
+    let stdout = succeed(&server, &["match", "finals/17"]);
+    assert!(stdout.contains("score (points discs)"), "{stdout}");
 }
 
 #[test]
@@ -140,6 +146,7 @@ fn bots_are_listed_with_their_state() {
     let server = Server::start(Script {
         bots: three_bots(),
         log,
+        columns: vec!["points".into(), "discs".into()],
         stood_down: "it forfeited\u{1b} too much".into(),
         ..Script::default()
     });
@@ -166,6 +173,7 @@ fn bots_are_listed_with_their_state() {
     let stdout = succeed(&server, &["bots", "finals", "--reinstate", "failing"]);
     assert_eq!(stdout, "failing was reinstated in finals\n");
     let table = succeed(&server, &["log", "finals", "bot"]);
+    assert!(table.contains("score (points discs)"), "{table}");
     let output = run(&server, &["log", "finals", "bot"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.starts_with("suspended: it forfeited\u{fffd} too much; submit"), "{stderr}");

@@ -135,7 +135,11 @@ fn all_pages_show_one_snapshot() {
 #[test]
 fn a_bot_is_shown_with_its_opponents_and_history() {
     let meeting = HeadToHead { opponent: "bob".into(), matches: 2, won: 1, drawn: 0, lost: 1 };
-    let former = GetStandingResponse { edition: 1, standing: Some(place(3, false, "ada", "12")) };
+    let former = GetStandingResponse {
+        edition: 1,
+        standing: Some(place(3, false, "ada", "12")),
+        columns: Vec::new(),
+    };
     let script = Script { meetings: vec![meeting], history: vec![former], ..board() };
     let server = Server::start(script);
     let stdout = succeed(&server, &["ranking", "finals", "--bot", "ada"]);

@@ -26,6 +26,8 @@ pub(crate) struct Script {
     pub(crate) aside: Vec<SetAsideMatch>,
     pub(crate) bots: Vec<Bot>,
     pub(crate) log: Vec<LogEntry>,
+    /// The names of the components of the log's scores.
+    pub(crate) columns: Vec<String>,
     /// The states of a trial, one for each request.
     pub(crate) trials: Vec<TrialStatus>,
     /// The whole leaderboard, without places.
@@ -348,8 +350,9 @@ impl BotService for Scripted {
     }
 
     async fn get_bot_log(&self, request: Request<GetBotLogRequest>) -> Answer<GetBotLogResponse> {
-        let Script { log: lines, stood_down, .. } = self.called("log", &request)?;
-        Ok(Response::new(GetBotLogResponse { entries: lines, suspended_reason: stood_down }))
+        let Script { log: entries, stood_down: suspended_reason, columns, .. } =
+            self.called("log", &request)?;
+        Ok(Response::new(GetBotLogResponse { entries, suspended_reason, columns }))
     }
 
     async fn get_trial(&self, request: Request<GetTrialRequest>) -> Answer<TrialStatus> {
@@ -413,6 +416,7 @@ impl RankingService for Scripted {
         Ok(Response::new(GetStandingResponse {
             edition: script.board.edition,
             standing: Some(place),
+            columns: Vec::new(),
         }))
     }
 

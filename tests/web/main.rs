@@ -6,6 +6,7 @@ mod browser;
 mod game_guides;
 mod hidden_frames;
 mod organisers;
+mod score_columns;
 mod submission;
 #[path = "../support/mod.rs"]
 mod support;

@@ -69,7 +69,11 @@ impl Service {
         let entries = self.log_entries(caller, &tournament, &bot, shown).await?;
         let row = self.bot_row(tournament.id, &bot.name).await?;
         let suspended_reason = row.suspension_reason().unwrap_or_default().to_owned();
-        Ok(GetBotLogResponse { entries, suspended_reason })
+        let game = tournament
+            .game(self.games())
+            .map_err(|error| ServiceError::internal(error.to_string()))?;
+        let columns = game.columns.iter().map(ToString::to_string).collect();
+        Ok(GetBotLogResponse { entries, suspended_reason, columns })
     }
 
     pub(crate) async fn withdraw_bot(

@@ -1,7 +1,7 @@
 //! The matches of editions: their plan, state, results and records.
 
 use arbiter_games::{Games, Seed};
-use arbiter_proto::ids::{LotId, MatchId, MatchName, MatchNumber};
+use arbiter_proto::ids::{EditionId, LotId, MatchId, MatchName, MatchNumber};
 use arbiter_proto::v1::{
     self, GetMatchRequest, GetRecordRequest, ListMatchesRequest, MatchSeat, MatchStatus,
     RecordPiece,
@@ -69,6 +69,7 @@ impl Service {
         }
         add_seed(published_seed(&tournament, edition.number), planned.seed_key, &mut status);
         status.tournament = tournament.name;
+        status.columns = self.columns_of(edition.id).await?;
         if let Some(lot_row) = played_matches::lot(&self.pool, id).await? {
             let lot = LotId { tournament: id.tournament, number: lot_row.lot };
             let faults = faults::of_lot(&self.pool, lot).await?;
@@ -100,6 +101,17 @@ impl Service {
     pub(crate) async fn games_of_match(&self, name: &str) -> Result<Games> {
         let (_, id) = self.named_match(&name.parse()?).await?;
         self.games_of(editions::adding(&self.pool, id).await?).await
+    }
+
+    /// The names of the components of a match's scores.
+    pub(crate) async fn score_columns(&self, name: &str) -> Result<Vec<String>> {
+        let (_, id) = self.named_match(&name.parse()?).await?;
+        self.columns_of(editions::adding(&self.pool, id).await?).await
+    }
+
+    async fn columns_of(&self, edition: EditionId) -> Result<Vec<String>> {
+        let game = editions::game(&self.pool, self.games(), edition).await?;
+        Ok(game.columns.iter().map(ToString::to_string).collect())
     }
 
     /// The edition that added a match.

@@ -34,7 +34,8 @@ impl Service {
     ) -> Result<GetStandingResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
         let place = place_of(&board, &bot)?;
-        Ok(GetStandingResponse { edition: edition.number, standing: Some(place) })
+        let columns = board.game.ranking_columns().into_iter().map(str::to_owned).collect();
+        Ok(GetStandingResponse { edition: edition.number, standing: Some(place), columns })
     }
 
     pub(crate) async fn get_head_to_head(
@@ -81,7 +82,11 @@ impl Service {
             |PastStanding { edition, number, entrant, version, tally }| {
                 let rank = ranks.get(&edition)?.of(entrant)?;
                 let place = place_message(&game, rank, bot.clone(), version, &tally);
-                Some(GetStandingResponse { edition: number, standing: Some(place) })
+                Some(GetStandingResponse {
+                    edition: number,
+                    standing: Some(place),
+                    columns: Vec::new(),
+                })
             },
         );
         Ok(GetHistoryResponse { standings: places.collect() })

@@ -189,7 +189,7 @@ fn standing(response: &GetStandingResponse) -> Markup {
             dt { "Rank" } dd { @if place.tied { "=" } (place.rank) " in edition " (response.edition) }
             dt { "Version" } dd { (place.version) }
             dt { "Matches" } dd { (place.matches) }
-            dt { "Score" } dd { (place.score.join(" ")) }
+            dt { "Score" (layout::components(&response.columns)) } dd { (place.score.join(" ")) }
             dt { "Mean" } dd { (leaderboard::mean(place)) }
             dt { "Forfeits" } dd {
                 @let forfeits = leaderboard::forfeits(place);
@@ -208,7 +208,7 @@ fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
     });
     let points: Vec<_> = points.collect();
     let heads = ["Edition", "Version", "Rank", "Mean", "Matches"];
-    let row = |GetStandingResponse { edition, standing: place }: &GetStandingResponse| {
+    let row = |GetStandingResponse { edition, standing: place, .. }: &GetStandingResponse| {
         let place = place.as_ref()?;
         Some(html! {
             td { a href={ "/t/" (tournament) "/ranking?edition=" (edition) } { (edition) } }

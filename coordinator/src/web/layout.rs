@@ -171,6 +171,11 @@ pub(super) fn seats(tournament: &str, seats: &[MatchSeat]) -> Markup {
     }
 }
 
+/// The names of the components of scores, after a heading. Empty if there is only one.
+pub(super) fn components(columns: &[String]) -> String {
+    if columns.len() > 1 { format!(" ({})", columns.join(" ")) } else { String::new() }
+}
+
 /// The components of a score, separated by spaces.
 pub(super) fn format_score(score: &[i64]) -> String {
     let numbers: Vec<_> = score.iter().map(ToString::to_string).collect();

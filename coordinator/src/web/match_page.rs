@@ -156,7 +156,8 @@ fn seats(status: &MatchStatus) -> Markup {
         table.scores {
             thead {
                 tr {
-                    th { "Seat" } th { "Bot" } th.number { "Version" } th.number { "Score" }
+                    th { "Seat" } th { "Bot" } th.number { "Version" }
+                    th.number { "Score" (layout::components(&status.columns)) }
                     @if has_forfeits { th { "Forfeit" } }
                     @if has_bad_answers { th.number { "Invalid replies" } }
                 }

@@ -63,7 +63,12 @@ pub(super) async fn list(
     let number = |status: &MatchStatus| Some(status.r#match.parse::<MatchName>().ok()?.number.0);
     let last = played.last().and_then(number);
     let title = format!("{tournament}: matches");
-    let heads = ["Match", "Seats and scores", "Parameters", "Duration (ms)"];
+    let columns = match played.first() {
+        Some(status) => session.service.score_columns(&status.r#match).await?,
+        None => Vec::new(),
+    };
+    let seats = format!("Seats and scores{}", layout::components(&columns));
+    let heads = ["Match", &seats, "Parameters", "Duration (ms)"];
     let row = |status: &MatchStatus| {
         html! {
             td { (layout::match_link(&status.r#match)) }

@@ -11,7 +11,7 @@ use super::print::{rank, standing_json, table};
 use super::{Format, Ranking};
 use crate::cli::client::{Request as _, Server};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, mean, merge, print};
+use crate::output::{Columns, Output, mean, merge, print, score_heading};
 
 /// All ranking data of a bot.
 struct BotRanking {
@@ -81,9 +81,10 @@ fn show(out: &mut Output, bot: &str, ranking: &BotRanking) -> Result<(), Failure
         out.line("")?;
         out.line(&format!("warning: {why}"))?;
     }
-    let header = ["edition", "#", "version", "matches", "score", "mean ± 95 %"];
+    let score = score_heading(&ranking.columns);
+    let header = ["edition", "#", "version", "matches", &score, "mean ± 95 %"];
     let mut history = Columns::new(header, &[4]);
-    for GetStandingResponse { edition, standing } in &ranking.history {
+    for GetStandingResponse { edition, standing, .. } in &ranking.history {
         let standing = standing.clone().unwrap_or_default();
         history.push(vec![
             edition.to_string(),

@@ -1,0 +1,31 @@
+//! The names of the components of a score, wherever scores of several components are shown.
+
+use std::path::Path;
+
+use crate::TestServer;
+use crate::browser::text;
+
+#[test]
+fn pages_and_commands_name_the_components_of_scores() {
+    let server = TestServer::open();
+    let up = &server.up;
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("games/packages/othello");
+    up.create(&format!("name = \"discs\"\ngame = \"{}\"\n", package.display()));
+    up.play("discs");
+    for (path, heading) in [
+        ("/t/discs/matches/0", "Score (points discs)"),
+        ("/t/discs/matches", "Seats and scores (points discs)"),
+        ("/t/discs/bots/greedy", "Score (points discs)"),
+    ] {
+        let page = text(&server.browser.page(path));
+        assert!(page.contains(heading), "{path}: {page}");
+    }
+    for command in ["match discs/0", "log discs greedy", "ranking discs --bot greedy"] {
+        let output = up.succeed(command);
+        assert!(output.contains("score (points discs)"), "{command}: {output}");
+    }
+    // A single component needs no name.
+    up.play("cup");
+    assert!(text(&server.browser.page("/t/cup/matches/0")).contains("Version Score"));
+    server.up.close();
+}
