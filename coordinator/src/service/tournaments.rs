@@ -321,15 +321,18 @@ impl Service {
             Vec::new()
         };
         let (estimate, slots) = self.completion_estimate(&edition, &census).await?;
-        let history = editions::plan_history_of(&self.pool, edition.id).await?;
+        let plan = plan_history::summary(&mut *self.pool.acquire().await?, edition.id).await?;
+        // Played lots may be those of earlier editions.
+        let is_waiting =
+            |count: &Census| !matches!(count.state, LotState::Counted | LotState::Cancelled);
         let count = |Census { state, lots, matches }: Census| LotCount {
             state: state.as_str().to_owned(),
             lots,
             matches,
         };
         Ok(Edition {
-            lots: census.into_iter().map(count).collect(),
-            plan: history.as_ref().map(plan_history::summary).unwrap_or_default(),
+            lots: census.into_iter().filter(is_waiting).map(count).collect(),
+            plan: plan.unwrap_or_default(),
             eta_us: estimate.map(|estimate| micros(estimate.eta)),
             rate: estimate.map(|estimate| estimate.rate),
             slots,

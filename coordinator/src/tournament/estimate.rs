@@ -19,6 +19,7 @@ use super::open_edition::read_settings;
 use super::plan_history::{self, PlanMode, PlannedField};
 use super::planner::listed;
 use super::{OpenError, TournamentFile};
+use crate::db::editions::Edition;
 use crate::db::estimate_inputs::{self, Means};
 use crate::db::progress_samples::Pace;
 use crate::db::tournaments::Tournament;
@@ -87,6 +88,8 @@ pub struct NextEdition {
     versions: Vec<Version>,
     names: Vec<NameKey>,
     entry: PlannedField,
+    /// The newest edition.
+    before: Option<Edition>,
 }
 
 impl NextEdition {
@@ -106,7 +109,8 @@ impl NextEdition {
         let bot_names: HashMap<_, _> = rows.iter().map(|bot| (bot.id, &bot.name)).collect();
         let key = |bot: &BotId| bot_names.get(bot).map(|name| NameKey::of(seed, name));
         let names = bots.iter().filter_map(key).collect();
-        Ok(Self { file, tournament, versions, names, entry })
+        let before = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
+        Ok(Self { file, tournament, versions, names, entry, before })
     }
 
     /// The participants.
@@ -116,7 +120,9 @@ impl NextEdition {
 
     /// A summary of the plan's history, at tables.
     pub fn summary(&self) -> Option<String> {
-        self.entry.history.as_ref().map(plan_history::PlanHistory::summary)
+        let rules = self.file.game().rules_identity();
+        let history = self.entry.history.as_ref()?;
+        Some(history.summary(self.before.as_ref(), rules))
     }
 
     /// The matches of the edition.
@@ -239,14 +245,15 @@ pub async fn plan_guarantees(
 ) -> Result<PlanGuarantees, OpenError> {
     let file = read_settings(games, tournament)?;
     let seed = tournament.edition_seed(editions::number(&mut *db, edition).await?);
-    let PlannedField { field, history } =
+    let PlannedField { field, .. } =
         plan_history::of_edition(db, (tournament, seed), &file, edition).await?;
     let plan = file.schedule.plan_for(&field, seed);
     let (claim, seats) = match plan.map_err(|cause| OpenError::schedule(tournament, cause))? {
         Plan::Matches(matches) => (Some(matches.claim()), matches.seats()),
         Plan::Episodes(_) => (None, 0),
     };
-    Ok(PlanGuarantees { field, claim, seats, plan: history.map(|history| history.summary()) })
+    let summary = plan_history::summary(db, edition).await?;
+    Ok(PlanGuarantees { field, claim, seats, plan: summary })
 }
 
 /// The time of a match, in milliseconds, and for episodes the maximum number of matches.

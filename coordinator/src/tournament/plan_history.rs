@@ -21,6 +21,7 @@ use sqlx::{Error, PgConnection};
 
 use super::plan_derivation::EditionSource;
 use super::{OpenError, TournamentFile};
+use crate::db::editions::Edition;
 use crate::db::tournaments::Tournament;
 use crate::db::{bots, editions};
 
@@ -267,9 +268,14 @@ impl HistoryPlanner<'_> {
     }
 }
 
-/// A summary of a stored history, one line for people. Empty if the history cannot be read.
-pub fn summary(stored: &serde_json::Value) -> String {
-    PlanHistory::deserialize(stored).map(|history| history.summary()).unwrap_or_default()
+/// A summary of an edition's history, one line for people. None if its plan has no history.
+pub async fn summary(db: &mut PgConnection, edition: EditionId) -> Result<Option<String>, Error> {
+    let stored = editions::plan_history_of(&mut *db, edition).await?;
+    let history = stored.and_then(|stored| PlanHistory::deserialize(stored).ok());
+    let Some(history) = history else { return Ok(None) };
+    let before = editions::newest_before(&mut *db, edition).await?;
+    let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
+    Ok(Some(history.summary(before.as_ref(), &edition.rules)))
 }
 
 impl PlanHistory {
@@ -314,16 +320,24 @@ impl PlanHistory {
         lineage.present().into_iter().map(|place| self.bot(place)).collect()
     }
 
-    /// A summary, one line for people.
-    pub fn summary(&self) -> String {
+    /// A summary, one line for people. `rules` are those of the edition, and `before` is the
+    /// edition before it.
+    pub fn summary(&self, before: Option<&Edition>, rules: &str) -> String {
         let steps = &self.lineage.steps;
-        let reason = self.fresh.reason();
-        if steps.is_empty() {
-            return format!("new plan: {reason}");
-        }
         let joined: usize = steps.iter().map(|step| step.joined).sum();
         let left: usize = steps.iter().map(|step| step.left.len()).sum();
-        format!("extends a plan for {} bots: {joined} joined, {left} left", self.lineage.base)
+        let base = self.lineage.base;
+        let plan = match steps[..] {
+            [] => format!("new plan: {}", self.fresh.reason()),
+            _ => format!("extends a plan for {base} bots: {joined} joined, {left} left"),
+        };
+        if before.is_none_or(|before| before.rules == rules) {
+            return plan;
+        }
+        let again = "the rules changed, so all matches are played again";
+        // The tables are those of the former rules.
+        let has_same_plan = steps.is_empty() && self.fresh == FreshReason::First;
+        if has_same_plan { again.to_owned() } else { format!("{again}; {plan}") }
     }
 }
 

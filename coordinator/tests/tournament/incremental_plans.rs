@@ -56,8 +56,8 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
 
 /// The summary of a plan's history.
 async fn history_summary(database: &Database, edition: &Edition) -> String {
-    let stored = editions::plan_history_of(&database.pool, edition.id).await.unwrap();
-    plan_history::summary(&stored.unwrap())
+    let mut db = database.pool.acquire().await.unwrap();
+    plan_history::summary(&mut db, edition.id).await.unwrap().unwrap()
 }
 
 /// Creates a bot and submits its first version.
@@ -112,6 +112,23 @@ async fn tables_stay_when_bots_join_and_leave() {
     let fresh = next_edition(&database, &cup, PlanMode::Fresh).await;
     assert_eq!(tables(&database, &cup, &fresh).await.len(), 91);
     assert_eq!(history_summary(&database, &fresh).await, "new plan: an organiser requested it");
+}
+
+#[tokio::test]
+async fn a_plan_for_other_rules_says_what_changed() {
+    let database = Database::new().await;
+    let (cup, first) = start_tournament(&database, &tournament_file(wojna::game(), ""), 13).await;
+    let statement = "UPDATE editions SET rules = 'former' WHERE id = $1";
+    sqlx::query(statement).bind(first.id).execute(&database.pool).await.unwrap();
+    let changed = "the rules changed, so all matches are played again";
+    let mut db = database.pool.acquire().await.unwrap();
+    let games = Games::built_in();
+    let next = NextEdition::plan(&mut db, &games, cup.clone(), PlanMode::Incremental).await;
+    assert_eq!(next.unwrap().summary().unwrap(), changed);
+    let second = next_edition(&database, &cup, PlanMode::Incremental).await;
+    assert_eq!(history_summary(&database, &second).await, changed);
+    let third = next_edition(&database, &cup, PlanMode::Fresh).await;
+    assert_eq!(history_summary(&database, &third).await, "new plan: an organiser requested it");
 }
 
 #[tokio::test]

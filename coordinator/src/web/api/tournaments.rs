@@ -82,7 +82,8 @@ resource! {
         open_ended: bool = message.open_ended;
         /// The number of matches in its standings.
         counted: i64;
-        /// The lots and matches of the queue by state. Only for the running edition.
+        /// Lots and matches by state, except counted and cancelled ones. Only for the running
+        /// edition.
         lots: Vec<LotCount> = all(message.lots);
         /// How its plan was derived from earlier plans, for incremental schedules.
         plan: Option<String> = non_empty(message.plan);
