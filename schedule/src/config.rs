@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::participants::HistoryPlan;
 use super::{
     Bot, Episodes, FoursomesConfig, Matches, Member, Participants, Plan, RosterHistory, RoundRobin,
-    ScheduleError, Solo, Tables,
+    ScheduleError, Solo, Tables, foursomes, round_robin,
 };
 
 /// The `[schedule]` of a tournament: the pairings and the number of matches.
@@ -56,6 +56,16 @@ impl Schedule {
             Some(HistoryPlan::Tables(plan)) => Matches::Tables(plan.stream()),
             None => return self.plan(participants.bots(), seed),
         }))
+    }
+
+    /// The smallest number of bots for which there is a plan.
+    pub fn min_bots(self) -> usize {
+        match self {
+            Self::RoundRobin(_) => round_robin::SEATS,
+            Self::Foursomes(_) => foursomes::MIN_BOTS,
+            Self::Tables(tables) => tables.seats.get(),
+            Self::Solo(_) | Self::Episodes(_) => 1,
+        }
     }
 
     /// Whether a plan depends on the history of its bots. In other schedules a new bot changes no

@@ -31,6 +31,7 @@ mod transversal;
 use arbiter_games::Seed;
 
 pub use self::config::{FoursomesConfig, FoursomesConfigError};
+pub(crate) use self::construction::MIN_BOTS;
 use self::design::{Design, Seating};
 pub(crate) use self::incremental_plan::IncrementalPlan;
 pub use self::incremental_plan::IncrementalTables;
@@ -60,7 +61,7 @@ pub fn least_meetings(bots: usize) -> Result<u32, ScheduleError> {
 }
 
 fn check(bots: usize) -> Result<(), ScheduleError> {
-    check_bots(bots, construction::MIN_BOTS, "foursomes")
+    check_bots(bots, MIN_BOTS, "foursomes")
 }
 
 /// The number of tables of a design.

@@ -25,7 +25,7 @@ use super::seeded_mix::{NameKey, mix};
 use super::{Bot, Claim, Repetitions, ScheduleError};
 
 /// The number of seats of a match.
-const SEATS: usize = 2;
+pub(crate) const SEATS: usize = 2;
 
 /// The name of this plan in errors.
 const PLAN: &str = "a round robin";

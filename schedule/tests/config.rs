@@ -2,7 +2,8 @@
 
 use arbiter_games::Seed;
 use arbiter_schedule::{
-    Episodes, FoursomesConfig, Plan, RoundRobin, Schedule, Sides, Solo, TableSeats, Tables,
+    Episodes, FoursomesConfig, Plan, RoundRobin, Schedule, ScheduleError, Sides, Solo, TableSeats,
+    Tables,
 };
 
 fn read(text: &str) -> Result<Schedule, String> {
@@ -65,4 +66,22 @@ fn episodes_are_described() {
     let keys: Vec<_> = plan.keys().collect();
     assert_eq!((keys.len(), keys[0].as_str(), keys[24].as_str()), (25, "episode 1", "episode 25"));
     assert!(Episodes::default().plan(0).is_err());
+}
+
+#[test]
+fn the_minimum_is_the_smallest_number_of_bots_with_a_plan() {
+    for (text, least) in [
+        ("kind = \"round_robin\"", 2),
+        ("kind = \"foursomes\"", 4),
+        ("kind = \"tables\"\nseats = 5", 5),
+        ("kind = \"solo\"", 1),
+        ("kind = \"episodes\"", 1),
+    ] {
+        let schedule = read(text).unwrap();
+        assert_eq!(schedule.min_bots(), least, "{text}");
+        let seed = Seed::of_text("");
+        assert!(schedule.plan(least, seed).is_ok(), "{text}");
+        let too_few = schedule.plan(least - 1, seed);
+        assert!(matches!(too_few, Err(ScheduleError::TooFew { .. })), "{text}");
+    }
 }

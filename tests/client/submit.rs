@@ -149,6 +149,13 @@ fn a_tournament_is_created_with_its_house_bots() {
         (&object["tournament"], &object["house"]),
         (&json!("finals"), &json!(["one", "two"]))
     );
+    assert_eq!(object["warnings"], json!([]));
+    // Two bots are too few for a table of four.
+    let four = fs::read_to_string(&file).unwrap().replace("gomoku", "wojna");
+    let file = bots.file("four.toml", &four);
+    let stdout = succeed(&server, &["tournament", "create", &file]);
+    let warning = "warning: an edition needs at least 4 bots, and the file has 2; submit others";
+    assert!(stdout.contains(warning), "{stdout}");
 }
 
 #[test]

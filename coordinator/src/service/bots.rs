@@ -19,6 +19,7 @@ use crate::db::entrants::{self, EntrantInfo};
 use crate::db::forfeit_evidence::{self, Evidence};
 use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::tournaments::{self, Tournament};
+use crate::db::versions;
 
 /// The number of lines of a log if the request has no limit.
 const DEFAULT_LINES: u32 = 100;
@@ -35,6 +36,12 @@ impl Service {
         let rows = bot_list::list(&self.pool, tournament.id, None).await?;
         let bots = rows.iter().map(|row| bot_message(row, caller)).collect();
         Ok(ListBotsResponse { bots })
+    }
+
+    /// The number of bots that would play in the next edition.
+    pub(crate) async fn entered_bots(&self, tournament: &str) -> Result<usize> {
+        let tournament = self.tournament(tournament).await?;
+        Ok(versions::newest(&self.pool, tournament.id).await?.len())
     }
 
     pub(crate) async fn get_bot(

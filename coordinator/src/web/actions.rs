@@ -95,7 +95,7 @@ pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
                 @if !is_running {
                     form.action method="post" action=(at("start")) {
                         (layout::csrf_field(session))
-                        @if plans_incrementally(tournament) {
+                        @if schedule(tournament).is_some_and(Schedule::has_history) {
                             label {
                                 input type="checkbox" name="fresh" value="yes";
                                 " Plan the tables from scratch, ignoring earlier editions."
@@ -138,10 +138,10 @@ pub(super) fn package_form(session: &Session, tournament: &str, is_missing: bool
     }
 }
 
-/// Whether a new edition extends the plan of the one before it.
-fn plans_incrementally(tournament: &Tournament) -> bool {
-    let settings: Value = serde_json::from_str(&tournament.settings).unwrap_or_default();
-    Schedule::deserialize(&settings["schedule"]).is_ok_and(Schedule::has_history)
+/// The schedule of a tournament, if this release can read it.
+pub(super) fn schedule(tournament: &Tournament) -> Option<Schedule> {
+    let settings: Value = serde_json::from_str(&tournament.settings).ok()?;
+    Schedule::deserialize(&settings["schedule"]).ok()
 }
 
 /// Starts an edition.

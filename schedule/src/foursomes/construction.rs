@@ -10,7 +10,7 @@ use super::small_designs::SmallDesign;
 use super::transversal::Ring;
 
 /// The minimum number of bots.
-pub(super) const MIN_BOTS: usize = 4;
+pub(crate) const MIN_BOTS: usize = 4;
 
 /// The construction of a design.
 #[derive(Debug)]

@@ -45,9 +45,9 @@ impl Create {
             Ok(tournament)
         })?;
         let names: Vec<_> = prepared.bots.iter().map(|bot| bot.name.to_string()).collect();
-        let warning = prepared.warning();
+        let warnings = prepared.warnings();
         let object = || {
-            let details = json!({ "house": names, "warnings": warning.as_slice() });
+            let details = json!({ "house": names, "warnings": warnings });
             merge(tournament_json(&tournament), details)
         };
         self.response.print(object, |out| {
@@ -56,7 +56,7 @@ impl Create {
             if !names.is_empty() {
                 out.line(&format!("house bots: {}", names.join(", ")))?;
             }
-            warning.iter().try_for_each(|warning| out.line(&format!("warning: {warning}")))
+            warnings.iter().try_for_each(|warning| out.line(&format!("warning: {warning}")))
         })
     }
 }
@@ -87,8 +87,25 @@ impl PreparedTournament {
         &self.file.name
     }
 
-    /// A warning about an allowed but probably unintended setting.
-    fn warning(&self) -> Option<String> {
+    /// Warnings about what is allowed but probably not intended.
+    fn warnings(&self) -> Vec<String> {
+        self.closed_entry().into_iter().chain(self.too_few_house_bots()).collect()
+    }
+
+    /// Warns if the house bots are too few for an edition.
+    fn too_few_house_bots(&self) -> Option<String> {
+        let bots = self.bots.len();
+        let least = self.file.schedule.min_bots();
+        (1..least).contains(&bots).then(|| {
+            format!(
+                "an edition needs at least {least} bots, and the file has {bots}; submit others \
+                 before you start one"
+            )
+        })
+    }
+
+    /// Warns if only house bots can enter.
+    fn closed_entry(&self) -> Option<String> {
         let closing_time = self.file.submissions.closes?.0;
         (closing_time <= OffsetDateTime::now_utc()).then(|| {
             format!(
