@@ -89,6 +89,7 @@ use bundle_stream::BundlePieces;
 use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
 use game_guides::GuideCache;
+use game_packages::InspectedPackage;
 use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
 
@@ -136,6 +137,7 @@ pub struct Parts {
     edition_watches: EditionWatches,
     bundles: BundlePieces,
     guides: GuideCache,
+    inspected: Cache<[u8; 32], InspectedPackage>,
 }
 
 /// The parameters of [`Service::new`].
@@ -193,6 +195,7 @@ impl Service {
             edition_watches: EditionWatches::default(),
             bundles: BundlePieces::default(),
             guides: GuideCache::default(),
+            inspected: game_packages::inspected_packages(),
             pool,
             queue,
             dispatcher,

@@ -28,6 +28,24 @@ fn send(browser: &Browser, page: &str, fields: &str) -> crate::browser::Response
     browser.post("/new/game", &format!("{}&{fields}", hidden.join("&")), &[])
 }
 
+/// The packed file of a package.
+fn packed(server: &TestServer, package: &Path) -> Vec<u8> {
+    let packed = server.up.directory.path().join("packed");
+    succeed(&["game", "pack", package.to_str().unwrap(), "--out", packed.to_str().unwrap()]);
+    fs::read(packed).unwrap()
+}
+
+/// Checks "How to play" of a tournament whose package is missing, as a visitor and as an organiser.
+fn check_guide_without_package(server: &TestServer, organiser: &Browser, tournament: &str) {
+    let path = format!("/t/{tournament}/how-to-play");
+    let guide = server.browser.page(&path);
+    assert!(guide.contains("has not sent the game package yet"), "{guide}");
+    assert!(!guide.contains("arbiter tournament package"), "only organisers send it");
+    let guide = organiser.page(&path);
+    assert!(guide.contains(&format!("arbiter tournament package {tournament} DIR")), "{guide}");
+    assert_eq!(organiser.get(&format!("/t/{tournament}/package")).status, 404);
+}
+
 #[test]
 fn a_tournament_of_a_built_in_game_is_created_by_its_form() {
     let server = TestServer::open();
@@ -79,14 +97,62 @@ fn a_tournament_of_a_built_in_game_is_created_by_its_form() {
 }
 
 #[test]
+fn a_package_that_the_form_has_opened_is_not_sent_again() {
+    let server = TestServer::open();
+    let mut browser = server.browser.clone();
+    browser.log_in(&server.up.admin());
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("games/packages/connect4");
+    let packed = packed(&server, &package);
+    let hash = csrf(&browser.page("/new"));
+    let file = Part::file("package", "connect4-1.tar.zst", &packed);
+    let page = browser.upload("/new/package", &[Part::text("csrf", &hash), file], &[]);
+    // The name is refused first; the package remains.
+    assert_eq!(send(&browser, &page.body, "name=a/b").status, 400);
+    for name in ["first", "second"] {
+        assert_eq!(send(&browser, &page.body, &format!("name={name}")).status, 303);
+        assert!(!browser.page(&format!("/t/{name}")).contains("The game package is missing."));
+        let download = server.browser.download(&format!("/t/{name}/package"));
+        assert!(download.bytes == packed, "{name}");
+    }
+    server.up.close();
+}
+
+#[test]
+fn the_form_of_a_package_with_tables_has_a_field_for_their_size() {
+    let server = TestServer::open();
+    let mut browser = server.browser.clone();
+    browser.log_in(&server.up.admin());
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("games/packages/rps");
+    server.up.create(&format!("name = \"first\"\ngame = \"{}\"\n", package.display()));
+    let page = browser.page("/new/game?package_of=first");
+    assert!(page.contains("name=\"seats\" value=\"8\""), "{page}");
+    assert!(page.contains("min=\"2\" max=\"8\""), "{page}");
+    for seats in ["9", "many"] {
+        let refused = send(&browser, &page, &format!("name=second&seats={seats}"));
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        assert_eq!(field(&refused.body, "seats"), seats);
+    }
+    assert_eq!(send(&browser, &page, "name=second&seats=5").status, 303);
+    let settings = server.up.json("tournament show second")[0]["settings"].clone();
+    assert_eq!(settings["schedule"]["kind"], json!("tables"));
+    assert_eq!(settings["schedule"]["seats"], json!(5));
+    let too_few = "An edition needs at least 5 bots, and 0 entered so far.";
+    assert!(browser.page("/t/second").contains(too_few));
+    assert!(!server.browser.page("/t/second").contains(too_few), "it is for organisers");
+    // The default leaves the schedule to the file.
+    let more = encoded("[schedule]\nkind = \"tables\"\nseats = 3\n");
+    assert_eq!(send(&browser, &page, &format!("name=third&seats=8&more={more}")).status, 303);
+    assert!(!browser.page("/new/game?game=tricks").contains("name=\"seats\""));
+    server.up.close();
+}
+
+#[test]
 fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_stored_one() {
     let server = TestServer::open();
     let mut browser = server.browser.clone();
     browser.log_in(&server.up.admin());
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("games/packages/connect4");
-    let packed = server.up.directory.path().join("packed");
-    succeed(&["game", "pack", package.to_str().unwrap(), "--out", packed.to_str().unwrap()]);
-    let packed = fs::read(packed).unwrap();
+    let packed = packed(&server, &package);
     let hash = csrf(&browser.page("/new"));
     let upload = |path: &str, bytes: &[u8]| {
         let file = Part::file("package", "connect4-1.tar.zst", bytes);
@@ -106,6 +172,8 @@ fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_store
     let refused = send(&browser, &page, "name=four&param-columns=21");
     let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());
     assert!(alert.contains("columns cannot be 21: write a whole number from 4 to 20"), "{alert}");
+    // A server that was started meanwhile does not have the package.
+    let page = page.replace(&blake3::hash(&packed).to_string(), &"0".repeat(64));
     let created = send(&browser, &page, "name=four&param-columns=5&param-frames=false");
     assert_eq!(created.status, 303, "{}", created.body);
     let settings = server.up.json("tournament show four")[0]["settings"].clone();
@@ -114,12 +182,7 @@ fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_store
     assert_eq!(settings["game"], json!("connect4"));
 
     assert!(browser.page("/t/four").contains("The game package is missing."));
-    let guide = server.browser.page("/t/four/how-to-play");
-    assert!(guide.contains("has not sent the game package yet"), "{guide}");
-    assert!(!guide.contains("arbiter tournament package"), "only organisers send it");
-    let guide = browser.page("/t/four/how-to-play");
-    assert!(guide.contains("arbiter tournament package four DIR"), "{guide}");
-    assert_eq!(browser.get("/t/four/package").status, 404);
+    check_guide_without_package(&server, &browser, "four");
     let center = package.join("bots/center");
     let submit = format!("submit four {} --name early", center.display());
     let early = server.up.command(&submit).output().unwrap();

@@ -1,5 +1,6 @@
 //! Game packages of tournaments: stores and replaces them, and hands them out.
 
+use std::fs::File;
 use std::io::Seek as _;
 
 use arbiter_games::{Game, Games};
@@ -10,17 +11,36 @@ use arbiter_proto::settings::{GamePackage, HexDigest};
 use arbiter_proto::v1::{BundlePiece, GetPackageRequest, PackageUpload, Tournament};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::Receiver;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 
-use super::received_bundle::{ReceivedBundle, receive};
+use super::received_bundle::{MAX_BUNDLE, ReceivedBundle, receive};
 use super::{Caller, Result, Service, ServiceError, change};
 use crate::access::Role;
+use crate::cache::Cache;
 use crate::db::{editions, packages, tournaments, versions};
 use crate::game_package;
 use crate::tournament::TournamentFile;
 use crate::tournament::lifecycle;
+
+/// Maximum size of all inspected packages, in bytes.
+const MAX_INSPECTED: usize = 2 * MAX_BUNDLE;
+
+/// A package that an organiser opened in the form of a new tournament, by its digest.
+#[derive(Debug)]
+pub(super) struct InspectedPackage {
+    /// In bytes.
+    size: u64,
+    /// A temporary file with the packed package.
+    file: Mutex<File>,
+}
+
+/// The packages that were inspected last. Those that are not used for a tournament are forgotten.
+pub(super) fn inspected_packages() -> Cache<[u8; 32], InspectedPackage> {
+    Cache::weighted(MAX_INSPECTED, |package| usize::try_from(package.size).unwrap_or(usize::MAX))
+}
 
 impl Service {
     /// Stores the package of a tournament, whose packed files arrive in pieces. Another package
@@ -58,19 +78,22 @@ impl Service {
         self.store_package(caller, tournament, &package, bundle).await
     }
 
-    /// Reads the descriptor and the digests of a package, whose packed files arrive in pieces, and
-    /// stores nothing.
+    /// Reads the descriptor and the digests of a package, whose packed files arrive in pieces. The
+    /// files are kept for a new tournament, but not stored.
     pub(crate) async fn inspect_package(
         &self,
         caller: &Caller,
         pieces: impl Stream<Item = Result<Vec<u8>>>,
     ) -> Result<(Game, GamePackage)> {
         caller.require(Role::Organiser)?;
-        let (package, _) = self.receive_package(caller, pieces).await?;
+        let (package, bundle) = self.receive_package(caller, pieces).await?;
         let descriptor = Descriptor::parse(&package.descriptor)
             .map_err(|error| ServiceError::invalid_argument(error.to_string()))?;
         let game = game_package::find(self.games(), &descriptor.name, Some(&package));
-        Ok((game.map_err(|error| ServiceError::invalid_argument(error.to_string()))?, package))
+        let game = game.map_err(|error| ServiceError::invalid_argument(error.to_string()))?;
+        let ReceivedBundle { file, size, digest } = bundle;
+        self.inspected.insert(digest, InspectedPackage { size, file: Mutex::new(file) });
+        Ok((game, package))
     }
 
     /// Receives a packed package, and reads its descriptor and digests.
@@ -169,10 +192,37 @@ impl Service {
         self.bundles.stream(&self.pool, bundle).await?.ok_or_else(missing)
     }
 
-    /// Whether a tournament still needs its game package before it can start.
-    pub(crate) async fn lacks_package(&self, tournament: &str) -> Result<bool> {
+    /// Whether a tournament still needs its game package before it can start. None if its game is
+    /// built in.
+    pub(crate) async fn lacks_package(&self, tournament: &str) -> Result<Option<bool>> {
         let row = self.tournament(tournament).await?;
-        is_missing(&mut *self.pool.acquire().await?, &row).await
+        if package_of(&row)?.is_none() {
+            return Ok(None);
+        }
+        is_missing(&mut *self.pool.acquire().await?, &row).await.map(Some)
+    }
+
+    /// Adds the package of a new tournament, if another tournament has it or an organiser opened it
+    /// in the form. Otherwise it is sent later.
+    pub(super) async fn add_known_package(
+        &self,
+        db: &mut PgConnection,
+        row: &tournaments::Tournament,
+    ) -> Result<()> {
+        let Some(package) = package_of(row)? else { return Ok(()) };
+        let digest = package.bundle.0.as_bytes();
+        if !packages::is_package(&mut *db, digest).await? {
+            let Some(inspected) = self.inspected.get(digest, None) else { return Ok(()) };
+            // Copies of the file share its position, so it is locked.
+            let mut file = inspected.file.lock().await;
+            let copy = file.rewind().and_then(|()| file.try_clone());
+            let copy = copy.map_err(|error| {
+                ServiceError::unavailable(format!("the temporary file cannot be read: {error}"))
+            })?;
+            versions::copy_bundle_in(&mut *db, digest, inspected.size, copy).await?;
+        }
+        packages::add(db, row.id, digest).await?;
+        Ok(())
     }
 
     /// The built-in games and the game of an edition.
@@ -180,17 +230,6 @@ impl Service {
         let game = editions::game(&self.pool, self.games(), edition).await?;
         Ok(self.games().with_game(&game))
     }
-}
-
-/// Adds the package of a new tournament, if another tournament has it. Otherwise it is sent later.
-pub(super) async fn add_known(db: &mut PgConnection, row: &tournaments::Tournament) -> Result<()> {
-    if let Some(package) = package_of(row)? {
-        let bundle = package.bundle.0.as_bytes();
-        if packages::is_package(&mut *db, bundle).await? {
-            packages::add(db, row.id, bundle).await?;
-        }
-    }
-    Ok(())
 }
 
 /// The package that the editions of a tournament are played with.

@@ -42,7 +42,7 @@ impl Service {
         let file = TournamentFile::parse(self.queue.games(), &request.file)?;
         let mut transaction = self.pool.begin().await?;
         let created = lifecycle::create(&mut transaction, &file, self.now()).await?;
-        game_packages::add_known(&mut transaction, &created).await?;
+        self.add_known_package(&mut transaction, &created).await?;
         let detail = change(Value::Null, json!({"settings": created.settings}));
         let name = &created.name;
         self.commit_change(transaction, principal, "tournament create", name, Some(detail)).await?;

@@ -20,7 +20,7 @@ const MAX_FILE_BYTES: usize = 1 << 20;
 pub(super) const MAX_FORM_BYTES: usize = 2 * MAX_FILE_BYTES + (1 << 16);
 
 /// The initial text of the form.
-const EXAMPLE: &str = "\
+pub(super) const EXAMPLE: &str = "\
 name = \"cup\"
 game = \"gomoku\"
 
@@ -61,15 +61,12 @@ pub(super) async fn create_from(session: &Session, file: String) -> Result<Redir
     Ok(flash::redirect(&format!("/t/{}", tournament.name), "created"))
 }
 
-/// The response to a game package that cannot be read: the page with the error.
-pub(super) async fn refuse_package(
+/// The page with the text of the file and the error.
+pub(super) async fn refuse(
     session: &Session,
+    text: &str,
     error: &WebError,
 ) -> Result<Response, WebError> {
-    refuse(session, EXAMPLE, error).await
-}
-
-async fn refuse(session: &Session, text: &str, error: &WebError) -> Result<Response, WebError> {
     let page = render(session, text, Some(error.message())).await?;
     Ok((error.status(), page).into_response())
 }
@@ -106,8 +103,7 @@ pub(super) async fn render(
         h2 { "Bring a game package" }
         form.fields method="post" enctype="multipart/form-data" action="/new/package" {
             (layout::csrf_field(session))
-            (package_field("Its parameters become the fields of a form. You send it again when the \
-                tournament is created."))
+            (package_field("Its parameters become the fields of a form."))
             p { button type="submit" { "Continue" } }
         }
         h2 { "Write a tournament file" }

@@ -21,7 +21,7 @@ pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
 ) -> Result<Markup, WebError> {
-    if session.service.lacks_package(&tournament).await? {
+    if session.service.lacks_package(&tournament).await? == Some(true) {
         return Ok(without_package(&session, &tournament));
     }
     let guide = session.service.game_guide(&session.caller, &tournament).await?;

@@ -13,7 +13,6 @@ use time::OffsetDateTime;
 use super::error::WebError;
 use super::flash::Flash;
 use super::session::Session;
-use super::tournament_form::package_of;
 use super::{actions, layout, sse};
 use crate::service::SetAsideGroup;
 use crate::tournament::file::readable_settings;
@@ -55,10 +54,10 @@ pub(super) async fn show(
     let request = ListSetAsideRequest { tournament };
     let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
     let organiser = session.caller.is_organiser();
-    let has_package =
-        organiser && details.state == "open" && package_of(&details.settings).is_some();
+    let is_managed = organiser && details.state == "open";
     let lacks_package =
-        if has_package { Some(session.service.lacks_package(&details.name).await?) } else { None };
+        if is_managed { session.service.lacks_package(&details.name).await? } else { None };
+    let too_few = if is_managed { too_few_bots(&session, &details).await? } else { None };
     let body = html! {
         (flash.message())
         p { (details.game) ", " (details.state) ", created " (layout::timestamp(details.created_at_us)) }
@@ -72,6 +71,7 @@ pub(super) async fn show(
         (next_edition(&details))
         (editions(&details, session.service.now()))
         (set_aside(&aside, organiser.then_some((&session, &details.name))))
+        @if let Some(too_few) = too_few { p { (too_few) } }
         @if organiser { (actions::buttons(&session, &details)) }
         @if let Some(is_missing) = lacks_package {
             (actions::package_form(&session, &details.name, is_missing))
@@ -90,6 +90,23 @@ pub(super) async fn show(
         (settings(&details))
     };
     Ok(layout::tournament_page((&details.name, "Tournament"), &details.name, &session, &body))
+}
+
+/// The number of bots that a first edition needs, if fewer are entered.
+async fn too_few_bots(
+    session: &Session,
+    tournament: &Tournament,
+) -> Result<Option<String>, WebError> {
+    if !tournament.editions.is_empty() {
+        return Ok(None);
+    }
+    let Some(schedule) = actions::schedule(tournament) else { return Ok(None) };
+    let entered = session.service.entered_bots(&tournament.name).await?;
+    let least = schedule.min_bots();
+    Ok((entered < least).then(|| {
+        let bots = layout::count(least, "bot", "bots");
+        format!("An edition needs at least {bots}, and {entered} entered so far.")
+    }))
 }
 
 /// The public beacon of a tournament and its value.

@@ -2,13 +2,14 @@
 //! with the types, bounds, choices and help of the game's descriptor.
 //!
 //! The form only writes the tournament file. The service parses and checks it like every other one.
-//! A game package that is not stored yet is read for its descriptor and sent again to the new
-//! tournament, because a package belongs to a tournament.
+//! A game package that is not stored yet is read for its descriptor. The service keeps it for the
+//! new tournament.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
-use arbiter_games::{Game, ParamInfo, ParamKind, Value};
+use arbiter_games::{Game, ParamInfo, ParamKind, ScheduleKind, Value};
 use arbiter_proto::settings::GamePackage;
 use arbiter_proto::v1::{GetTournamentRequest, ListTournamentsRequest};
 use axum::extract::{Multipart, Query};
@@ -47,6 +48,8 @@ pub(super) struct Draft {
     /// The game package as JSON; empty for a built-in game.
     package: String,
     name: String,
+    /// The number of seats of a table. Empty for games without a choice, and for the default.
+    seats: String,
     /// More lines of the file.
     more: String,
     /// Whether to show the file instead of creating the tournament.
@@ -90,7 +93,7 @@ pub(super) async fn choices(session: &Session) -> Result<Vec<GameChoice>, WebErr
 }
 
 /// The game package in the settings of a tournament.
-pub(super) fn package_of(settings: &str) -> Option<GamePackage> {
+fn package_of(settings: &str) -> Option<GamePackage> {
     let settings = serde_json::from_str(settings).ok()?;
     game_package::of_settings(&settings).ok()?
 }
@@ -135,7 +138,9 @@ pub(super) async fn open_package(
             let draft = Draft::new(&game, Some(&package));
             Ok(render(&session, &game, &draft, None).into_response())
         }
-        Err(error) => create_tournament::refuse_package(&session, &error.into()).await,
+        Err(error) => {
+            create_tournament::refuse(&session, create_tournament::EXAMPLE, &error.into()).await
+        }
     }
 }
 
@@ -193,6 +198,12 @@ impl Draft {
         // Browsers send CRLF line ends.
         let more = self.more.replace("\r\n", "\n");
         let mut file = format!("name = {name}\ngame = {quoted_game}\n{}\n", more.trim());
+        let seats = self.seats.trim();
+        if !seats.is_empty() && seats != default_seats(game) {
+            let seats = seats.parse().map_or_else(|_| TomlValue::from(seats), i64::into);
+            write!(file, "\n[schedule]\nkind = \"tables\"\nseats = {seats}\n")
+                .expect("writing to a string");
+        }
         let changed = game.params.iter().filter_map(|param| {
             let text = self.param(param);
             let text = text.trim();
@@ -212,6 +223,21 @@ impl Draft {
             TournamentFile::inline_package(&file, |_| Some((game.name.to_string(), package)));
         // Parsing the file reports what is wrong with it.
         with_package.unwrap_or(file)
+    }
+}
+
+/// The numbers of seats that a table of the game may have, if an organiser chooses.
+fn table_sizes(game: &Game) -> Option<RangeInclusive<usize>> {
+    let is_choice = game.seats.end() > game.seats.start() && game.seats_param.is_none();
+    let least = 2.max(*game.seats.start());
+    is_choice.then(|| least..=*game.seats.end())
+}
+
+/// The size of the tables of the game's official tournament as text. Empty if it has no tables.
+fn default_seats(game: &Game) -> String {
+    match game.official.schedule {
+        ScheduleKind::Tables(seats) => seats.to_string(),
+        _ => String::new(),
     }
 }
 
@@ -265,6 +291,7 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
                     aria-describedby="name-help";
                 small #name-help { "It is part of addresses and commands, as in spring-cup." }
             }
+            @if let Some(sizes) = table_sizes(game) { (seats_field(game, draft, &sizes)) }
             @if !game.params.is_empty() { h2 { "Parameters" } }
             @for param in &game.params {
                 (field(param, &draft.param(param), wrong(&param.key)))
@@ -288,6 +315,24 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
         }
     };
     layout::page(&title, session, &body)
+}
+
+/// The field for the number of seats of a table.
+fn seats_field(game: &Game, draft: &Draft, sizes: &RangeInclusive<usize>) -> Markup {
+    let default = default_seats(game);
+    let text = if draft.seats.is_empty() { &default } else { &draft.seats };
+    html! {
+        p {
+            label for="seats" { "Seats of a table" }
+            input #seats name="seats" value=(text) type="number" step="1" min=(sizes.start())
+                max=(sizes.end()) autocomplete="off" aria-describedby="seats-help";
+            small #seats-help {
+                "From " (sizes.start()) " to " (sizes.end()) ". For more of [schedule], "
+                @if default.is_empty() { "leave it empty" } @else { "keep " (default) }
+                " and write the section below."
+            }
+        }
+    }
 }
 
 /// The field of a parameter.
