@@ -3,7 +3,7 @@
 //! as a module and as a program: `cargo bench -p arbiter-worker --bench rules`. Needs `cc`, `clang`
 //! and `wasm-ld`.
 //!
-//! The rules run on one processor, as in a slot of its own.
+//! The rules run on one processor, like those of a slot on a machine with as many slots.
 //!
 //! This program is also the rules: as `rules game serve gomoku` it answers the protocol.
 

@@ -111,7 +111,7 @@ fn errors_name_the_line_and_the_remedy() {
         ("seats = [2, 2]", "chairs = [2, 2]", "line 4: unknown field `chairs`"),
         ("version = \"1\"\n", "", "version is missing: add a line such as version = \"1\""),
         ("type = \"integer\"\n", "", "line 8: params.columns: type is missing: add a line"),
-        ("seats = [2, 2]", "seats = [2", "line 4: unclosed array"),
+        ("seats = [2, 2]", "seats = [2", "line 5: missing comma between array elements"),
         ("\"connect4\"", "\"Connect 4\"", "line 1: name: write 1 to 32 lowercase letters"),
         ("{ run = [\"python3\", \"rules.py\"] }", "\"rules.py\"", "line 5: rules: write { run"),
         ("[2, 2]", "3", "line 4: seats: write the least and the most at a table, as in [2, 4]"),
