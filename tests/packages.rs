@@ -230,7 +230,8 @@ fn rules_run_on_the_processors_of_their_slot() {
     let count = "return [{'over': [[len(__import__('os').sched_getaffinity(0))], [0]]}]";
     let package = changed(&bots, REQUEST, count);
     let processors = std::thread::available_parallelism().unwrap().to_string();
-    let (blocker, center) = (bot("blocker"), bot("center"));
+    let blocker = bot("blocker");
+    let center = bot("center");
     let call = ["play", package.to_str().unwrap(), &blocker, &center, "--no-rotate"];
     let lines = json(&[&call[..], &["--games", "8", "--jobs", &processors]].concat());
     let scores: Vec<_> = lines[..8].iter().map(|line| line["scores"].clone()).collect();

@@ -85,7 +85,8 @@ fn othello(folder: &Path, host: &Arc<Host>, stop: &Arc<StopSignal>) {
         }
     }
     for ((name, _), (start, whole)) in packages.iter().zip(times) {
-        let (start, whole) = (median(start), median(whole));
+        let start = median(start);
+        let whole = median(whole);
         let reply = whole.saturating_sub(start) / replies;
         println!("othello, {name} {reply:?} per reply, {start:?} to start, {whole:?} per match");
     }

@@ -172,7 +172,8 @@ fn kind(kind: &ParamKind) -> (&'static str, String) {
             ("integer", format!("{} to {}", bound(range.start()), bound(range.end())))
         }
         ParamKind::PerSeat(range) => {
-            let (least, most) = (bound(range.start()), bound(range.end()));
+            let least = bound(range.start());
+            let most = bound(range.end());
             ("per_seat", format!("{least} to {most}, or one for each seat"))
         }
         ParamKind::Number(range) if *range.start() > f64::MIN || *range.end() < f64::MAX => {
