@@ -16,9 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbiter_proto::assignment::SeatAssignment;
 use arbiter_proto::settings::GamePackage;
-use arbiter_proto::v1;
 use tempfile::TempDir;
-use thiserror::Error;
 use tokio::sync::OnceCell;
 use tracing::info;
 
@@ -29,7 +27,7 @@ use crate::bundle_download::download;
 use crate::coordinator_clients::CoordinatorClients;
 use crate::fault::Fault;
 use crate::package::Package;
-use crate::package_cache::PackageCache;
+use crate::package_cache::{InputsError, PackageCache};
 use crate::sandbox::{BotSource, Host, recreate_dir};
 use crate::seat::StopSignal;
 use crate::spool::{self, SpoolError};
@@ -204,32 +202,6 @@ impl CachedBot {
             Contestant::Bot(bot) => Arc::strong_count(bot) == 1,
             Contestant::Unplayable { .. } | Contestant::Person => true,
         }
-    }
-}
-
-/// Why the inputs of a job are missing. The texts are for the organiser.
-#[derive(Debug, Error)]
-pub(crate) enum InputsError {
-    /// They could not be fetched, or not be stored on this machine.
-    #[error("{0}")]
-    Fetch(String),
-    /// The game package cannot be played on any machine.
-    #[error("{}", Fault::Rules(.0.clone()))]
-    Rules(String),
-}
-
-impl InputsError {
-    pub(crate) fn kind(&self) -> v1::FaultKind {
-        match self {
-            Self::Fetch(_) => v1::FaultKind::Inputs,
-            Self::Rules(_) => v1::FaultKind::Rules,
-        }
-    }
-}
-
-impl From<String> for InputsError {
-    fn from(cause: String) -> Self {
-        Self::Fetch(cause)
     }
 }
 

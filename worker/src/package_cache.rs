@@ -4,15 +4,43 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arbiter_proto::settings::{GamePackage, HexDigest};
+use arbiter_proto::v1;
+use thiserror::Error;
 use tokio::sync::OnceCell;
 
-use crate::bot_cache::InputsError;
 use crate::bundle_download::download;
 use crate::coordinator_clients::CoordinatorClients;
+use crate::fault::Fault;
 use crate::package::{Package, PackageError};
 
 /// Maximum number of packages in the cache. Those that are being played stay until their end.
 const MAX_PACKAGES: usize = 16;
+
+/// Why the inputs of a job are missing. The texts are for the organiser.
+#[derive(Debug, Error)]
+pub(crate) enum InputsError {
+    /// They could not be fetched, or not be stored on this machine.
+    #[error("{0}")]
+    Fetch(String),
+    /// The game package cannot be played on any machine.
+    #[error("{}", Fault::Rules(.0.clone()))]
+    Rules(String),
+}
+
+impl InputsError {
+    pub(crate) fn kind(&self) -> v1::FaultKind {
+        match self {
+            Self::Fetch(_) => v1::FaultKind::Inputs,
+            Self::Rules(_) => v1::FaultKind::Rules,
+        }
+    }
+}
+
+impl From<String> for InputsError {
+    fn from(cause: String) -> Self {
+        Self::Fetch(cause)
+    }
+}
 
 type Cell = Arc<OnceCell<Arc<Package>>>;
 
