@@ -398,7 +398,7 @@ fn bots_play_a_game_for_one_alone_with_the_same_seeds() {
     check_closed(&up, "alone", 12);
 }
 
-/// Rules for up to two bots with purses: each bets a part of its own, which a bit of the seed
+/// Rules for up to two bots with purses: each bets a part of the purse, which a bit of the seed
 /// doubles or takes.
 const PURSE_RULES: &str = "import json, sys
 for line in sys.stdin:

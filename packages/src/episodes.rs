@@ -4,15 +4,10 @@
 //! A parameter gives the score of each seat at the beginning of a match. In an episode it is the
 //! first component of each bot's last score. The rules learn nothing else of episodes.
 
-use std::sync::Arc;
-
-use arbiter_games::{
-    CarriedScore, EpisodeInfo, EpisodeRules, ParamInfo, ParamKind, Rules, StartError, Text, Value,
-};
+use arbiter_games::{EpisodeInfo, ParamInfo, ParamKind, Text};
 use serde::Deserialize;
 
 use crate::protocol::MAX_SCORE;
-use crate::rules::PackageRules;
 
 /// Maximum number of rounds of an episode.
 const MAX_ROUNDS: i64 = 1000;
@@ -89,58 +84,5 @@ impl PackageEpisodes {
                 .and_then(|rounds| rounds.try_into().ok())
                 .expect("the default was checked to be from 1 to 1000"),
         }
-    }
-}
-
-impl PackageRules {
-    /// The section of the descriptor.
-    ///
-    /// # Panics
-    /// If the game has no episodes.
-    fn section(&self) -> &PackageEpisodes {
-        self.package.episodes.as_ref().expect("only games with episodes have their rules")
-    }
-
-    /// The number that all seats have in the parameter `key`.
-    fn for_all(&self, key: &str) -> Result<i64, StartError> {
-        let number = self.values.get(key).and_then(Value::as_integer);
-        let number = number.and_then(|number| i64::try_from(number).ok());
-        number.filter(|number| *number <= MAX_SCORE).ok_or_else(|| {
-            StartError(format!(
-                "{key}: in an episode it is one number for all bots, {MAX_SCORE} at most"
-            ))
-        })
-    }
-}
-
-impl EpisodeRules for PackageRules {
-    fn rounds(&self) -> u32 {
-        let rounds = self.values.get(&self.section().rounds).and_then(Value::as_integer);
-        rounds.and_then(|rounds| rounds.try_into().ok()).expect("the value was checked")
-    }
-
-    fn begin(&self) -> Result<CarriedScore, StartError> {
-        let PackageEpisodes { score, bad_answers, .. } = self.section();
-        let bad_answers = bad_answers.as_ref().map(|key| self.for_all(key));
-        Ok(CarriedScore {
-            score: self.for_all(score)?,
-            bad_answers: bad_answers.transpose()?.unwrap_or(0),
-        })
-    }
-
-    fn at_table(&self, carried: &[CarriedScore]) -> Arc<dyn Rules> {
-        let PackageEpisodes { rounds, score, bad_answers, .. } = self.section();
-        let list = |number: fn(&CarriedScore) -> i64| {
-            Value::List(carried.iter().map(number).map(Value::from).collect())
-        };
-        // A match is one round, so it has the default.
-        let mut values = self.values.clone().with(score, list(|seat| seat.score));
-        if let Some(default) = self.package.default(rounds) {
-            values = values.with(rounds, default);
-        }
-        if let Some(key) = bad_answers {
-            values = values.with(key, list(|seat| seat.bad_answers));
-        }
-        Arc::new(Self { values, ..self.clone() })
     }
 }

@@ -106,7 +106,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
             "clock files_digest params protocol rules_host view wasi",
             "answer_error served_game wasm",
             "answer_check session",
-            "match_state",
+            "episodes match_state",
             "rules",
             "descriptor",
             "game_toml",
