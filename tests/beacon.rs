@@ -323,7 +323,7 @@ fn no_result_is_changed(export: &Path) {
     tamper(export, &format!("{reason}forfeits"), |copy| {
         edit_match(copy, 4, |line| line["forfeits"][0] = json!("clock"));
     });
-    tamper(export, &format!("{reason}bad answers"), |copy| {
+    tamper(export, &format!("{reason}bad replies"), |copy| {
         edit_match(copy, 4, |line| line["bad_answers"][1] = json!(1));
     });
     tamper(export, &format!("{reason}transcript"), |copy| {
@@ -331,6 +331,9 @@ fn no_result_is_changed(export: &Path) {
     });
     tamper(export, "match 4 was played with move_limit = ", |copy| {
         rewrite(&record(copy), "\"move_limit\":\"500ms\"", "\"move_limit\":\"600ms\"");
+    });
+    tamper(export, "match 4 was played with the game package gomoku of digest 5e", |copy| {
+        rewrite(&record(copy), "\"game\":\"gomoku\"", "\"game\":\"gomoku\",\"package\":\"5e\"");
     });
     tamper(export, "match 4 was played with the clock", |copy| {
         rewrite(&record(copy), "\"margin\":\"20ms\"", "\"margin\":\"30ms\"");

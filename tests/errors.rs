@@ -207,9 +207,9 @@ fn invalid_settings_are_explained() {
     set("bitwa", &format!("board={}", bots.file("x.bit", "3 3 1 1 ### #A# ##")), &["row"]);
     set("wojna", "clock=1/2", &["1/2"]);
     set("wojna", "seats=5", &["5"]);
-    set("wojna", "deck=5", &["deck cannot be 5", "cards v or ranges a-b", "as in 1-13*8;"]);
-    set("wojna", "deals=many", &["deals cannot be `many`", "from 1 to 10000", "as in 40;"]);
-    set("bitwa", "bank=180", &["bank cannot be 180", "a unit", "as in 3min;"]);
+    set("wojna", "deck=5", &["deck cannot be 5", "cards v or ranges a-b", "as in 1-13*8"]);
+    set("wojna", "deals=many", &["deals cannot be `many`", "from 1 to 10000", "as in 40"]);
+    set("bitwa", "bank=180", &["bank cannot be 180", "a unit", "as in 3min"]);
     set("blackjack", "chips=-1", &["-1"]);
     let twice = ["play", "gomoku", good, good, "--set", "overline=wins", "--set", "overline=wins"];
     refuses(&twice, 2, &["overline", "twice"]);

@@ -214,13 +214,15 @@ fn an_export_is_verified_elsewhere_without_a_network() {
     done(&verify_in(parent, &[".", "--game", first, "--game", second]));
     let output = verify_in(parent, &[".", "--game", second]);
     let stdout = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert_eq!(stdout.matches(": not checked\n").count(), 2, "{stdout}");
     let digest = header(&fs::read_to_string(&record).unwrap())["package"].clone();
     let digest = digest.as_str().unwrap();
-    let needs = format!("played with the game package connect4 of digest {digest}, not ");
-    assert!(stdout.contains(&needs), "{stdout}");
+    let needs = format!("connect4 version 1 of digest {digest}, not ");
+    assert!(stderr.contains(&needs), "{stderr}");
     let remedy = format!("arbiter tournament package T --out FILE --digest {digest}");
-    assert!(stdout.contains(&remedy), "{stdout}");
+    assert!(stderr.contains(&remedy), "{stderr}");
 
     // Everybody may download them: the present one, and the one of a digest.
     let download = |words: &str| {
@@ -414,7 +416,8 @@ for line in sys.stdin:
         for heard, purse, chance in zip(question['heard'], purses, luck):
             text = heard.get('text', '')
             bet = min(int(text), purse) if text.isascii() and text.isdigit() else purse
-            over.append([purse + bet if chance % 2 else purse - bet])
+            wins = chance % 2
+            over.append([purse + bet if wins else purse - bet, wins])
         do = [{'over': over}]
     print(json.dumps({'do': do}), flush=True)
 ";
@@ -423,7 +426,7 @@ for line in sys.stdin:
 fn purse_package(folder: &Path) -> PathBuf {
     let game = folder.join("purse");
     let descriptor = "name = \"purse\"\ntitle = \"Purse\"\nversion = \"1\"\nseats = [1, 2]\n\
-        score = [\"coins\"]\nrules = { run = [\"python3\", \"rules.py\"] }\n\
+        score = [\"coins\", \"wins\"]\nrules = { run = [\"python3\", \"rules.py\"] }\n\
         [episodes]\nrounds = \"rounds\"\nscore = \"purse\"\nleast = 1\ncolumn = \"solvent\"\n\
         [params.rounds]\ntype = \"integer\"\ndefault = 4\nmin = 1\nmax = 9\nhelp = \"rounds\"\n\
         [params.purse]\ntype = \"per_seat\"\ndefault = 64\nmin = 0\nhelp = \"coins\"\n";
@@ -444,7 +447,7 @@ fn purse_package(folder: &Path) -> PathBuf {
 #[test]
 fn bots_carry_their_scores_through_the_episodes_of_a_package() {
     let up = Up::start_sandboxed(2);
-    purse_package(up.bots.path());
+    let game = purse_package(up.bots.path());
     let file = up.bots.file(
         "purse.toml",
         "name = \"purse\"\ngame = \"purse\"\nseed = \"purse\"\n[schedule]\nepisodes = 3\n\
@@ -460,6 +463,7 @@ fn bots_carry_their_scores_through_the_episodes_of_a_package() {
     // A bot begins each of the three episodes with 64 coins and carries its purse through the
     // rounds, so its wins and losses add up to what the leaderboard says.
     let mut coins: HashMap<String, i64> = HashMap::new();
+    let mut wins: HashMap<String, i64> = HashMap::new();
     let mut lost_all: HashMap<String, i64> = HashMap::new();
     for path in files(&up.directory.path().join("export/records")) {
         let record = fs::read_to_string(path).unwrap();
@@ -471,12 +475,35 @@ fn bots_carry_their_scores_through_the_episodes_of_a_package() {
             let purse = purse.get(index).unwrap_or(purse).as_i64().unwrap();
             let score = over["scores"][index][0].as_i64().unwrap();
             *coins.entry(bot.clone()).or_insert(3 * 64) += score - purse;
+            *wins.entry(bot.clone()).or_default() += over["scores"][index][1].as_i64().unwrap();
             *lost_all.entry(bot).or_default() += i64::from(score == 0);
         }
     }
     for line in board.iter().filter(|line| line["bot"].is_string()) {
         let bot = line["bot"].as_str().unwrap();
-        assert_eq!(line["score"], json!([coins[bot], -lost_all[bot]]), "{line}");
+        assert_eq!(line["score"], json!([coins[bot], wins[bot], -lost_all[bot]]), "{line}");
     }
     assert!(lost_all["all"] > 0 && lost_all["little"] == 0, "{lost_all:?}");
+
+    // The same on this machine, without a tournament.
+    let bots = ["all", "half", "little"].map(|name| game.join("bots").join(name));
+    let mut call = vec!["play", game.to_str().unwrap(), "--games", "2"];
+    call.extend(bots.iter().map(|bot| bot.to_str().unwrap()));
+    let lines = support::json(&call);
+    let table = lines.last().unwrap();
+    assert_eq!(table["columns"], json!(["coins", "wins", "solvent"]));
+    for row in table["ranking"].as_array().unwrap() {
+        assert_eq!(row["score"].as_array().unwrap().len(), 3, "{row}");
+    }
+    let won = lines.iter().flat_map(|line| line["scores"].as_array().cloned().unwrap_or_default());
+    let won: i64 = won.map(|score| score[1].as_i64().unwrap()).sum();
+    let rows = table["ranking"].as_array().unwrap().iter();
+    assert_eq!(rows.map(|row| row["score"][1].as_i64().unwrap()).sum::<i64>(), won, "{table}");
+
+    // A number for each seat fits no table of an episode, and too little plays no round.
+    for (setting, cause) in [("purse=64,32", "one number for all bots"), ("purse=0", "needs 1")] {
+        let output = support::run(&[&call[..], &["--set", setting]].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(cause), "{setting}: {stderr}");
+    }
 }

@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
+use serde_json::{Value, json};
 use support::{Bots, files, run, succeed};
 
 /// Records with all kinds of content: replies, forfeits, bytes that are not text, hands, standard
@@ -197,5 +198,65 @@ fn differences_of_the_last_line_are_said_in_words() {
         let output = run(&["verify", path.to_str().unwrap()]);
         let stdout = String::from_utf8(output.stdout).unwrap();
         assert!(stdout.contains(difference), "{stdout}");
+    }
+}
+
+/// Writes an export with one match of this game, which has this record. Its tournament is open.
+fn export(folder: &Path, game: &Value, record: &str) {
+    fs::create_dir_all(folder.join("records")).unwrap();
+    let tournament = json!({"edition": 1, "state": "complete", "seed_hash": "0".repeat(64),
+        "seed": null, "settings": game});
+    fs::write(folder.join("tournament.json"), tournament.to_string()).unwrap();
+    let header: Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();
+    let line = json!({"match": 0, "seats": header["seats"], "scores": []});
+    fs::write(folder.join("matches.jsonl"), format!("{line}\n")).unwrap();
+    fs::write(folder.join("records/000000.jsonl"), record).unwrap();
+}
+
+#[test]
+fn a_record_of_another_package_than_its_export_is_wrong() {
+    let bots = Bots::new();
+    let played = bots.path().join("played");
+    let honest = bots.rascal("honest", "honest", 0, "");
+    let rude = bots.rascal("rude", "garbage", 0, "");
+    let out = played.to_str().unwrap();
+    succeed(&["play", "gomoku", &honest, &rude, "--record", out, "--games", "1"]);
+    let record = fs::read_to_string(&files(&played)[0]).unwrap();
+    let game = "\"game\":\"gomoku\"";
+    assert!(record.contains(game), "{record}");
+    let zeros = "0".repeat(64);
+    let packaged = |name: &str| {
+        let header = format!("\"game\":\"{name}\",\"package\":\"{zeros}\"");
+        resealed(&record.replacen(game, &header, 1))
+    };
+    let of = |name: &str, digest: &str| json!({"game": name, "package": {"digest": digest}});
+    let folder = bots.path().join("export");
+    let place = folder.to_str().unwrap();
+    let expect = |code: i32, part: &str| {
+        let output = run(&["verify", place]);
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{part}: {stdout}");
+        assert!(stdout.contains(part), "{part}: {stdout}");
+    };
+    let built_in = json!({"game": "gomoku"});
+    export(&folder, &built_in, &record);
+    expect(0, "000000.jsonl: ok");
+    // The record of a match that the edition does not have.
+    let extra = folder.join("records/000001.jsonl");
+    fs::write(&extra, packaged("gomoku")).unwrap();
+    expect(1, "000001.jsonl: WRONG, line 1: the edition has no match of this number");
+    fs::remove_file(&extra).unwrap();
+    // The export lacks its package, so nothing is known about its own record.
+    export(&folder, &of("four", &zeros), &packaged("four"));
+    expect(2, "000000.jsonl: not checked");
+    let was = "000000.jsonl: WRONG, line 1: match 0 was played with the game package";
+    for (game, record, tournament) in [
+        (built_in, packaged("gomoku"), "gomoku".to_owned()),
+        (of("four", &"f".repeat(64)), packaged("four"), "the game package four".to_owned()),
+        (of("five", &zeros), packaged("four"), format!("the game package five of digest {zeros}")),
+    ] {
+        export(&folder, &game, &record);
+        expect(1, was);
+        expect(1, &format!(" of digest {zeros}, the tournament plays {tournament}"));
     }
 }

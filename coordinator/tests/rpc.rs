@@ -18,9 +18,9 @@ use arbiter_proto::v1::worker_message::Payload;
 use arbiter_proto::v1::{
     self, CertifyEditionRequest, CheckEditionRequest, CreateTokenRequest, CreateTournamentRequest,
     Edition, EstimateEditionRequest, FetchBundleRequest, FindCollusionRequest,
-    FindCollusionResponse, GetRankingRequest, GetRecordRequest, LeaderboardRef, ListTokensRequest,
-    ListTournamentsRequest, MatchResult, RenewLeases, Report, ReportStatus, ReturnLeases,
-    RevokeTokenRequest, SeatResult, StartEditionRequest, WatchEditionRequest,
+    FindCollusionResponse, GetBotLogRequest, GetRankingRequest, GetRecordRequest, LeaderboardRef,
+    ListTokensRequest, ListTournamentsRequest, MatchResult, RenewLeases, Report, ReportStatus,
+    ReturnLeases, RevokeTokenRequest, SeatResult, StartEditionRequest, WatchEditionRequest,
 };
 use tonic::{Code, Status, Streaming};
 use tonic_health::pb::HealthCheckRequest;
@@ -117,6 +117,39 @@ async fn a_tournament_is_played_over_grpc() {
     let record = server.tournaments(Some(Role::Organiser)).get_record(request).await.unwrap();
     let piece = record.into_inner().message().await.unwrap().unwrap();
     assert_eq!(piece.bytes, b"a record");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_log_names_the_components_of_scores_only_if_they_are_known() {
+    let server = Server::start().await;
+    server.create_tournament("cup").await;
+    let edition = server.start_edition("cup").await;
+    let mut worker = Worker::new(&server, "player").await;
+    let mut played_matches = 0;
+    while played_matches < edition.matches {
+        let lot = worker.lot().await;
+        played_matches += i64::try_from(lot.matches.len()).unwrap();
+        assert_eq!(worker.report(report(&lot)).await, ReportStatus::Accepted);
+    }
+    let columns = async |game: &str| {
+        let query = sqlx::query("UPDATE tournaments SET game = $1").bind(game);
+        query.execute(&server.database.pool).await.unwrap();
+        let request = GetBotLogRequest {
+            tournament: "cup".to_owned(),
+            bot: "one".to_owned(),
+            ..GetBotLogRequest::default()
+        };
+        let log = server.bots(Some(Role::Organiser)).get_bot_log(request).await.unwrap();
+        let log = log.into_inner();
+        assert!(log.entries.iter().any(|entry| entry.score.len() == 1), "{log:?}");
+        log.columns
+    };
+    // A score of tricks has two components: these matches were played by other rules.
+    assert_eq!(columns("tricks").await, Vec::<String>::new());
+    // This version does not know the game.
+    assert_eq!(columns("chess").await, Vec::<String>::new());
+    assert_eq!(columns("gomoku").await, ["points"]);
     server.stop().await;
 }
 

@@ -4,6 +4,8 @@
 //! A parameter gives the score of each seat at the beginning of a match. In an episode it is the
 //! first component of each bot's last score. The rules learn nothing else of episodes.
 
+use std::ops::RangeInclusive;
+
 use arbiter_games::{EpisodeInfo, ParamInfo, ParamKind, Text};
 use serde::Deserialize;
 
@@ -26,20 +28,27 @@ pub struct PackageEpisodes {
     pub bad_answers: Option<Text>,
     /// The minimum score for the next round.
     pub least: i64,
-    /// The column of the ranking that counts episodes played to the end.
+    /// The column of the ranking for how seldom a bot ends an episode with less than `least`.
     pub column: Text,
 }
 
 impl PackageEpisodes {
-    /// Checks the section against the parameters and the least number of seats.
+    /// Checks the section against the parameters and the numbers of seats.
     ///
     /// # Errors
     /// The first mistake, with its remedy.
-    pub(crate) fn check(&self, params: &[ParamInfo], least_seats: usize) -> Result<(), String> {
-        if least_seats > 1 {
-            return Err("episodes: the last table of a round may have one bot only; write \
-                        seats = [1, …]"
+    pub(crate) fn check(
+        &self,
+        params: &[ParamInfo],
+        seats: &RangeInclusive<usize>,
+    ) -> Result<(), String> {
+        if *seats.start() > 1 || *seats.end() < 2 {
+            return Err("episodes: several bots share a table, and the last table of a round may \
+                        have one only; write seats = [1, 4]"
                 .to_owned());
+        }
+        if self.bad_answers.as_ref() == Some(&self.score) || self.rounds == self.score {
+            return Err("episodes: name a different parameter for each key".to_owned());
         }
         let kind = |key: &str| {
             let param = params.iter().find(|param| param.key == key);
@@ -67,6 +76,14 @@ impl PackageEpisodes {
                          and no max, because bots carry it from match to match"
                     ));
                 }
+            }
+            let default = params.iter().find(|param| param.key == *key);
+            let default = default.and_then(|param| param.default.as_ref()?.as_integer());
+            if default.is_none_or(|default| default < i128::from(least)) {
+                return Err(format!(
+                    "episodes: the default of params.{key} must be one number for all bots, \
+                     {least} or more"
+                ));
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Reads the descriptor of a package from its file `game.toml`.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use arbiter_games::{Allowance, Framing, Micros, ParamInfo, ParamKind, Protocol, Text, Value};
 use serde::Deserialize;
@@ -166,7 +166,10 @@ const REMEDIES: [(&str, &str); 5] = [
 fn remedy(text: &str, start: usize) -> Option<String> {
     let line = text.get(..start)?.rsplit('\n').next()?;
     let key = line.split('=').next()?.trim();
-    let (_, remedy) = REMEDIES.into_iter().find(|(name, _)| *name == key)?;
+    // Keys of sections may have the same names, but `type` is only in sections.
+    let is_in_section = text[..start].lines().any(|line| line.starts_with('['));
+    let is_meant = |name: &str| name == key && (name == "type") == is_in_section;
+    let (_, remedy) = REMEDIES.into_iter().find(|(name, _)| is_meant(name))?;
     Some(format!("{key}: {remedy}"))
 }
 
@@ -210,10 +213,7 @@ impl RawDescriptor {
         let has_arguments = self.bot.arguments;
         let (protocol, framing) = bot(self.bot)?;
         let params = params(self.params, self.frames)?;
-        let episodes = self.episodes.map(|episodes| {
-            episodes.get_ref().check(&params, least).map_err(|cause| (episodes.span(), cause))?;
-            Ok(episodes.into_inner())
-        });
+        let episodes = episodes(self.episodes, &params, &(least..=most), &columns)?;
         let trial = trial(self.trial, &params)?;
         Ok(Descriptor {
             name: name.into_inner(),
@@ -229,7 +229,7 @@ impl RawDescriptor {
             has_arguments,
             clock: clock(self.clock)?,
             params,
-            episodes: episodes.transpose()?,
+            episodes,
             trial,
             match_time: self.match_time.unwrap_or(Micros::from_millis(DEFAULT_MATCH_MS)),
         })
@@ -252,11 +252,13 @@ fn check_name(name: &Spanned<String>) -> Result<(), String> {
         .to_owned())
 }
 
+fn is_column(name: &str) -> bool {
+    (1..=32).contains(&name.len()) && !name.contains(char::is_control)
+}
+
 fn check_columns(columns: &Spanned<Vec<String>>) -> Result<(), String> {
     let columns = columns.get_ref();
-    let valid =
-        |column: &String| (1..=32).contains(&column.len()) && !column.contains(char::is_control);
-    if (1..=MAX_COLUMNS).contains(&columns.len()) && columns.iter().all(valid) {
+    if (1..=MAX_COLUMNS).contains(&columns.len()) && columns.iter().all(|name| is_column(name)) {
         return Ok(());
     }
     Err(format!("score: write 1 to {MAX_COLUMNS} names of columns, as in [\"points\"]"))
@@ -387,6 +389,24 @@ fn params(
         });
     }
     Ok(params)
+}
+
+fn episodes(
+    raw: Option<Spanned<PackageEpisodes>>,
+    params: &[ParamInfo],
+    seats: &RangeInclusive<usize>,
+    columns: &[String],
+) -> Result<Option<PackageEpisodes>, Mistake> {
+    let Some(raw) = raw else { return Ok(None) };
+    let span = raw.span();
+    let episodes = raw.into_inner();
+    if !is_column(&episodes.column) || columns.iter().any(|name| *name == episodes.column) {
+        let cause =
+            "episodes.column: write 1 to 32 characters that no other column has as its name";
+        return Err((span, cause.to_owned()));
+    }
+    episodes.check(params, seats).map_err(|cause| (span, cause))?;
+    Ok(Some(episodes))
 }
 
 fn trial(

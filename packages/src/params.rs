@@ -104,10 +104,15 @@ pub(crate) fn describe(kind: &ParamKind) -> String {
         ParamKind::Choice(choices) => format!("one of {}", choices.join(", ")),
         ParamKind::Duration => "a duration, as in 500ms or 2min".to_owned(),
         ParamKind::PerSeat(range) => {
-            let least = range.start();
-            format!(
-                "a whole number of at least {least}, or one for each seat, as in {least},{least}"
-            )
+            let least = match *range.start() {
+                i64::MIN => String::new(),
+                least => format!(" from {least}"),
+            };
+            let most = match *range.end() {
+                i64::MAX => String::new(),
+                most => format!(" up to {most}"),
+            };
+            format!("a whole number{least}{most}, or one for each seat, as in 120,80")
         }
     }
 }
@@ -125,7 +130,10 @@ mod tests {
         assert_eq!(check(&chips, &list).as_ref(), Ok(&list));
         assert_eq!(check(&chips, &Value::from("20")), Ok(Value::from(20_i64)));
         for wrong in [Value::from("1,2,501"), Value::from("1,,2"), Value::List(Vec::new())] {
-            assert!(check(&chips, &wrong).is_err(), "{wrong:?}");
+            let error = check(&chips, &wrong).unwrap_err();
+            let remedy =
+                "write a whole number from 0 up to 500, or one for each seat, as in 120,80";
+            assert!(error.ends_with(remedy), "{wrong:?}: {error}");
         }
         let same = Value::List(vec![Value::from(7_i64); 2]);
         assert_eq!(at_table(&chips, &Value::from(7_i64), 2), Ok(same));

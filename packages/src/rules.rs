@@ -167,12 +167,19 @@ impl EpisodeRules for PackageRules {
     }
 
     fn begin(&self) -> Result<CarriedScore, StartError> {
-        let PackageEpisodes { score, bad_answers, .. } = self.section();
+        let PackageEpisodes { score, bad_answers, least, .. } = self.section();
+        // Tables differ in size, so no parameter may have a number for each seat.
+        let params = &self.package.params;
+        for param in params.iter().filter(|param| matches!(param.kind, ParamKind::PerSeat(_))) {
+            self.for_all(&param.key)?;
+        }
         let bad_answers = bad_answers.as_ref().map(|key| self.for_all(key));
-        Ok(CarriedScore {
-            score: self.for_all(score)?,
-            bad_answers: bad_answers.transpose()?.unwrap_or(0),
-        })
+        let start = self.for_all(score)?;
+        if start < *least {
+            let error = format!("{score} = {start}: a bot needs {least} to play a round");
+            return Err(StartError(error));
+        }
+        Ok(CarriedScore { score: start, bad_answers: bad_answers.transpose()?.unwrap_or(0) })
     }
 
     fn at_table(&self, carried: &[CarriedScore]) -> Arc<dyn Rules> {

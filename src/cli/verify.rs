@@ -97,7 +97,7 @@ impl Verify {
                 .map_err(|error| Failure::Negative(format!("{}: {error}", export.display())))?;
             print_result = print_result.and_then(|()| self.print_export(export, &checked));
             differences += checked.differences.len();
-            expectations.add(export, checked.expected);
+            expectations.add(export, checked.game, checked.expected);
         }
         let games = self.games(games, &records)?;
         let mut wrong_records = 0;
@@ -151,7 +151,8 @@ impl Verify {
     fn print_export(&self, export: &Path, checked: &CheckedExport) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let path = export.display().to_string();
-        let CheckedExport { expected, differences, seed_origin, not_derived, not_final } = checked;
+        let CheckedExport { expected, differences, seed_origin, not_derived, not_final, .. } =
+            checked;
         if let Some(reason) = not_derived {
             eprint_line(&format!("{path}: the seeds of its matches are not checked: {reason}"));
         }
@@ -259,14 +260,19 @@ fn find(path: &Path, inputs: &mut Inputs) -> io::Result<()> {
     Ok(())
 }
 
-/// Replays a record and compares its first line and result with its export.
+/// Replays a record and compares its first line and result with its export. A record that names
+/// another game than its export is wrong, even if the rules of that game are missing.
 fn check(games: &Games, path: &Path, expectations: &Expectations) -> Checked {
     let package = File::open(path).and_then(|record| RecordedPackage::read(BufReader::new(record)));
     // The replay reports records that cannot be read.
-    if let Ok(Some(package)) = package
-        && let Err(cause) = package.find(games)
-    {
-        return Err(Unverified::NotChecked(printable(&cause)));
+    if let Ok(Some(package)) = package {
+        let missing = package.find(games).err();
+        if let Some(problem) = expectations.package_difference(path, package) {
+            return Err(Difference::Line { line: 1, problem: printable(&problem) }.into());
+        }
+        if let Some(cause) = missing {
+            return Err(Unverified::NotChecked(printable(&cause)));
+        }
     }
     if let Some(problem) = expectations.header_difference(games, path)? {
         return Err(Difference::Line { line: 1, problem }.into());

@@ -173,17 +173,26 @@ impl Run<'_> {
             .episode(self.plan.entries.len(), job.seed)
             .map_err(|error| Fault::new("cannot start an episode", error))?;
         let mut matches = Vec::new();
+        // The sums of the components that are not carried.
+        let mut others = vec![Vec::new(); self.plan.entries.len()];
         while let Some(table) = episode.tables().first().cloned() {
             let round_table = (table.round, table.table);
             let seed = job.seed.derive(&format!("round {} table {}", table.round, table.table));
             let result =
                 self.play_match(job, Some(round_table), table.params, seed, table.bots, jail)?;
+            for (bot, standing) in result.seats.iter().zip(&result.outcome.results) {
+                add(&mut others[*bot], &standing.score.0[1..]);
+            }
             episode.finish(table.table, &result.outcome.results);
             matches.push(result);
         }
         let bots = episode.bots().iter().enumerate();
         let scores = bots.map(|(bot, carried)| {
-            (bot, Score(vec![carried.score, i64::from(episode.can_continue(bot))]))
+            let mut score = vec![carried.score];
+            score.append(&mut others[bot]);
+            score.resize(self.plan.columns.len() - 1, 0);
+            score.push(i64::from(episode.can_continue(bot)));
+            (bot, Score(score))
         });
         Ok(JobResult { matches, scores: scores.collect() })
     }
@@ -225,5 +234,13 @@ impl Run<'_> {
                 Err(fault) => return Err(fault),
             }
         }
+    }
+}
+
+/// Adds the components of a score to a sum, which may be empty yet.
+fn add(sum: &mut Vec<i64>, score: &[i64]) {
+    sum.resize(score.len(), 0);
+    for (sum, part) in sum.iter_mut().zip(score) {
+        *sum += part;
     }
 }

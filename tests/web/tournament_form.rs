@@ -2,12 +2,13 @@
 //! package that is uploaded or stored.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::TestServer;
 use crate::browser::{Browser, Part, csrf, encoded, text};
+use crate::support::service::wait_until;
 use crate::support::succeed;
 
 /// The value of a hidden field or another input, as it is in the page.
@@ -33,6 +34,18 @@ fn packed(server: &TestServer, package: &Path) -> Vec<u8> {
     let packed = server.up.directory.path().join("packed");
     succeed(&["game", "pack", package.to_str().unwrap(), "--out", packed.to_str().unwrap()]);
     fs::read(packed).unwrap()
+}
+
+/// The number of files of packages that the coordinator keeps open.
+fn open_packages(server: &TestServer) -> usize {
+    let folder = format!("/proc/{}/fd", server.up.coordinator().as_raw_nonzero());
+    let temporary = fs::canonicalize(std::env::temp_dir()).unwrap();
+    let is_package = |path: &PathBuf| {
+        let is_deleted = path.to_string_lossy().ends_with(" (deleted)");
+        is_deleted && path.parent() == Some(temporary.as_path())
+    };
+    let entries = fs::read_dir(folder).unwrap().flatten();
+    entries.flat_map(|entry| fs::read_link(entry.path())).filter(is_package).count()
 }
 
 /// Checks "How to play" of a tournament whose package is missing, as a visitor and as an organiser.
@@ -108,11 +121,13 @@ fn a_package_that_the_form_has_opened_is_not_sent_again() {
     let page = browser.upload("/new/package", &[Part::text("csrf", &hash), file], &[]);
     // The name is refused first; the package remains.
     assert_eq!(send(&browser, &page.body, "name=a/b").status, 400);
+    wait_until("only the package is open", || open_packages(&server) == 1);
     for name in ["first", "second"] {
         assert_eq!(send(&browser, &page.body, &format!("name={name}")).status, 303);
         assert!(!browser.page(&format!("/t/{name}")).contains("The game package is missing."));
         let download = server.browser.download(&format!("/t/{name}/package"));
         assert!(download.bytes == packed, "{name}");
+        wait_until("the package is closed", || open_packages(&server) == 0);
     }
     server.up.close();
 }
@@ -142,7 +157,11 @@ fn the_form_of_a_package_with_tables_has_a_field_for_their_size() {
     // The default leaves the schedule to the file.
     let more = encoded("[schedule]\nkind = \"tables\"\nseats = 3\n");
     assert_eq!(send(&browser, &page, &format!("name=third&seats=8&more={more}")).status, 303);
-    assert!(!browser.page("/new/game?game=tricks").contains("name=\"seats\""));
+    // Tricks has tables of one size, and the tables of episodes follow from their rules.
+    for game in ["tricks", "blackjack"] {
+        let page = browser.page(&format!("/new/game?game={game}"));
+        assert!(!page.contains("name=\"seats\""), "{game}: {page}");
+    }
     server.up.close();
 }
 

@@ -110,11 +110,19 @@ impl From<Arc<Bot>> for Contestant {
 pub struct BotError {
     path: PathBuf,
     cause: String,
+    /// Whether only this machine is known to lack something.
+    is_of_machine: bool,
 }
 
 impl BotError {
     pub(crate) fn new(path: &Path, cause: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), cause: cause.into() }
+        Self { path: path.to_owned(), cause: cause.into(), is_of_machine: false }
+    }
+
+    /// Whether this machine lacks a program that is not part of the files. Another machine may have
+    /// it.
+    pub(crate) fn is_of_machine(&self) -> bool {
+        self.is_of_machine
     }
 
     /// The message with the path relative to the bot's directory.
@@ -234,7 +242,8 @@ pub(crate) fn check_program(directory: &Path, program: &str) -> Result<(), BotEr
             }
             None => {
                 let cause = format!("its program {program} is missing; build it, or correct `run`");
-                Err(BotError::new(directory, cause))
+                let is_of_machine = program.starts_with('/');
+                Err(BotError { is_of_machine, ..BotError::new(directory, cause) })
             }
         };
     }
@@ -247,7 +256,7 @@ pub(crate) fn check_program(directory: &Path, program: &str) -> Result<(), BotEr
         "its program `{program}` is not on the PATH; install it, or write ./{program} if it is \
          in this directory"
     );
-    Err(BotError::new(directory, cause))
+    Err(BotError { is_of_machine: true, ..BotError::new(directory, cause) })
 }
 
 /// Builds a bot whose program is missing or out of date. A lock lets one process build at a time.

@@ -251,7 +251,8 @@ fn unpack(
 }
 
 /// Loads the bot in `tree`, and builds it if no trial has built it. The inner error is a text for
-/// the bot's author.
+/// the bot's author. An interpreter that this machine lacks is no mistake of the author: the trial
+/// has found it on another machine.
 fn load_or_build(
     tree: &Path,
     digest: blake3::Hash,
@@ -263,7 +264,10 @@ fn load_or_build(
     let result = build::build(host, &stop, tree, &BuildOptions::default());
     Ok(match result.map_err(|fault| fault.to_string())? {
         Ok(Some(BuildOutcome { failure: Some(why), .. })) => Err(why),
-        Ok(_) => Bot::unpacked(tree, digest).map_err(|error| error.within(tree)),
+        Ok(_) => match Bot::unpacked(tree, digest) {
+            Err(error) if error.is_of_machine() => return Err(error.within(tree)),
+            loaded => loaded.map_err(|error| error.within(tree)),
+        },
         Err(error) => Err(error.within(tree)),
     })
 }

@@ -5,7 +5,7 @@
 //! the copy identifies the rules: a better text for bot authors does not change it.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,8 +31,9 @@ const MAX_MODULE: u64 = 32 << 20;
 pub enum PackageError {
     /// It is invalid on every machine. Its author must fix it.
     #[error(transparent)]
-    Invalid(#[from] BotError),
-    /// An operation of this machine failed.
+    Invalid(BotError),
+    /// An operation of this machine failed, or it lacks the program of the rules. Another machine
+    /// may load the package.
     #[error("{0}")]
     System(BotError),
 }
@@ -143,7 +144,7 @@ impl Package {
     /// # Errors
     /// If it cannot be read.
     pub fn descriptor_text(&self) -> Result<String, BotError> {
-        read_descriptor_text(&self.path)
+        Ok(read_descriptor_text(&self.path)?)
     }
 
     /// The text for authors of bots, if there is one.
@@ -198,25 +199,43 @@ impl Package {
     }
 }
 
-fn read_descriptor_text(folder: &Path) -> Result<String, BotError> {
-    within(folder, GAME_TOML)
-        .and_then(|file| read_text_at_most(&file, MAX_DESCRIPTOR))
-        .map_err(|error| BotError::new(&folder.join(GAME_TOML), error.to_string()))
+fn read_descriptor_text(folder: &Path) -> Result<String, PackageError> {
+    let text = within(folder, GAME_TOML).and_then(|file| read_text_at_most(&file, MAX_DESCRIPTOR));
+    text.map_err(|error| {
+        // A missing, irregular, large or binary file is the same on every machine.
+        let is_invalid = matches!(
+            error.kind(),
+            ErrorKind::NotFound
+                | ErrorKind::InvalidInput
+                | ErrorKind::FileTooLarge
+                | ErrorKind::InvalidData
+        );
+        let cause = BotError::new(&folder.join(GAME_TOML), error.to_string());
+        if is_invalid { PackageError::Invalid(cause) } else { PackageError::System(cause) }
+    })
 }
 
-fn read_descriptor(folder: &Path) -> Result<Descriptor, BotError> {
+fn read_descriptor(folder: &Path) -> Result<Descriptor, PackageError> {
     let text = read_descriptor_text(folder)?;
-    Descriptor::parse(&text).map_err(|error| BotError::new(folder, error.to_string()))
+    let invalid = |cause: String| PackageError::Invalid(BotError::new(folder, cause));
+    Descriptor::parse(&text).map_err(|error| invalid(error.to_string()))
 }
 
-/// Checks that the rules are among the files that are copied.
-fn check_rules(folder: &Path, rules: &Path, carrier: &Carrier) -> Result<(), BotError> {
+/// Checks that the rules are among the files that are copied, or that this machine has their
+/// program.
+fn check_rules(folder: &Path, rules: &Path, carrier: &Carrier) -> Result<(), PackageError> {
     match carrier {
-        Carrier::Run(argv) => bot::check_program(folder, &argv[0]),
+        Carrier::Run(argv) => bot::check_program(folder, &argv[0]).map_err(|error| {
+            if error.is_of_machine() {
+                PackageError::System(error)
+            } else {
+                PackageError::Invalid(error)
+            }
+        }),
         Carrier::Wasm(file) if rules.join(file).is_file() => Ok(()),
         Carrier::Wasm(file) => {
             let cause = "the rules are missing; build them, or correct `rules.wasm`";
-            Err(BotError::new(&folder.join(file), cause))
+            Err(PackageError::Invalid(BotError::new(&folder.join(file), cause)))
         }
     }
 }
@@ -225,4 +244,26 @@ fn check_rules(folder: &Path, rules: &Path, carrier: &Carrier) -> Result<(), Bot
 fn is_beside_build(path: &Path) -> bool {
     let is_output = path.file_name().is_some_and(|name| BUILD_NAMES.iter().any(|own| name == *own));
     is_output || is_beside_rules(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_that_this_machine_cannot_read_may_be_valid() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(GAME_TOML);
+        let missing = read_descriptor(folder.path());
+        assert!(matches!(missing, Err(PackageError::Invalid(_))), "{missing:?}");
+        let too_large = vec![b'#'; usize::try_from(MAX_DESCRIPTOR).unwrap() + 1];
+        for invalid in [&b"name = 1"[..], b"\xff", &too_large[..]] {
+            fs::write(&file, invalid).unwrap();
+            let result = read_descriptor(folder.path());
+            assert!(matches!(result, Err(PackageError::Invalid(_))), "{result:?}");
+        }
+        // Nothing can be read below a file.
+        let unreadable = read_descriptor(&file);
+        assert!(matches!(unreadable, Err(PackageError::System(_))), "{unreadable:?}");
+    }
 }

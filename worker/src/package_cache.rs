@@ -1,4 +1,5 @@
-//! Cache of the game packages that a worker plays. Each package is fetched once.
+//! Cache of the game packages that a worker plays. Each package is fetched once, also one
+//! that cannot be played on any machine.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +20,7 @@ const MAX_PACKAGES: usize = 16;
 /// Why the inputs of a job are missing. The texts are for the organiser.
 #[derive(Debug, Error)]
 pub(crate) enum InputsError {
-    /// They could not be fetched, or not be stored on this machine.
+    /// They could not be fetched, or this machine cannot store or run them.
     #[error("{0}")]
     Fetch(String),
     /// The game package cannot be played on any machine.
@@ -42,7 +43,9 @@ impl From<String> for InputsError {
     }
 }
 
-type Cell = Arc<OnceCell<Arc<Package>>>;
+/// A package, or why it cannot be played on any machine.
+type Loaded = Result<Arc<Package>, String>;
+type Cell = Arc<OnceCell<Loaded>>;
 
 /// The packages that were used last, the newest at the end.
 #[derive(Debug, Default)]
@@ -56,7 +59,8 @@ impl PackageCache {
         source: &GamePackage,
     ) -> Result<Arc<Package>, InputsError> {
         let cell = self.cell(source.bundle);
-        let package = cell.get_or_try_init(|| fetch(clients, source)).await?;
+        let loaded = cell.get_or_try_init(|| fetch(clients, source)).await?;
+        let package = loaded.as_ref().map_err(|cause| InputsError::Rules(cause.clone()))?;
         let digest = &package.digest;
         // The organiser's program says which files decide a match; this worker saw them.
         if *digest != source.digest.to_string() {
@@ -80,16 +84,14 @@ impl PackageCache {
     }
 }
 
-async fn fetch(
-    clients: &CoordinatorClients,
-    source: &GamePackage,
-) -> Result<Arc<Package>, InputsError> {
+async fn fetch(clients: &CoordinatorClients, source: &GamePackage) -> Result<Loaded, String> {
     let bytes = download(clients, source.bundle.0).await?;
     let unpacking =
         tokio::task::spawn_blocking(move || Package::unpack(Path::new("game package"), &bytes));
     let package = unpacking.await.map_err(|error| error.to_string())?;
-    package.map(Arc::new).map_err(|error| match error {
-        PackageError::Invalid(error) => InputsError::Rules(error.to_string()),
-        PackageError::System(error) => InputsError::Fetch(error.to_string()),
-    })
+    match package {
+        Ok(package) => Ok(Ok(Arc::new(package))),
+        Err(PackageError::Invalid(error)) => Ok(Err(error.to_string())),
+        Err(PackageError::System(error)) => Err(error.to_string()),
+    }
 }

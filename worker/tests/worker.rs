@@ -1,5 +1,7 @@
 //! A worker against a scripted coordinator.
 
+#[path = "worker/packages.rs"]
+mod packages;
 mod support;
 
 use std::fs;
@@ -9,16 +11,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arbiter_games::Games;
-use arbiter_proto::settings::{GamePackage, HexDigest, StateScope};
+use arbiter_proto::settings::StateScope;
 use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use arbiter_proto::v1::worker_message::Payload;
 use arbiter_replay::verify;
 use arbiter_worker::bundle;
 use arbiter_worker::worker::{Shutdown, WorkerError};
-use serde_json::{Value, json};
 use support::{
-    Coordinator, RunningWorker, SILENT, TestDirectory, WorkerStream, lease, lot, settings, shipped,
+    Coordinator, RunningWorker, SILENT, TestDirectory, WorkerStream, archive, lease, lot, settings,
+    shipped,
 };
 use tonic::Status;
 
@@ -70,29 +72,6 @@ async fn a_lot_is_played_reported_and_acknowledged() {
     drop(stream);
     worker.end().await.unwrap();
     assert_eq!(fs::read_dir(directory.spool().join("reports")).unwrap().count(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_package_that_cannot_be_loaded_is_a_fault_of_the_rules_and_pauses_no_slot() {
-    let mut coordinator = Coordinator::start().await;
-    let directory = TestDirectory::new();
-    let bundle = coordinator.serve(b"no package");
-    let worker = directory.work(&coordinator, 1);
-    let mut stream = coordinator.welcome().await;
-    stream.capacity().await;
-    let bundle = HexDigest(blake3::Hash::from_slice(&bundle).unwrap());
-    let game = Path::new(env!("CARGO_MANIFEST_DIR")).join("../games/packages/rps/game.toml");
-    let descriptor = fs::read_to_string(game).unwrap();
-    let mut message = lot(1, "rps", &[&[vec![1; 32], vec![2; 32]]]);
-    let mut settings: Value = serde_json::from_str(&message.settings).unwrap();
-    settings["package"] = json!(GamePackage { bundle, digest: bundle, descriptor });
-    message.settings = settings.to_string();
-    stream.send(CoordinatorPayload::Lot(message)).await;
-    let fault = stream.fault().await;
-    assert_eq!(fault.kind(), v1::FaultKind::Rules, "{fault:?}");
-    assert!(fault.reason.starts_with("the rules failed: game package: "), "{fault:?}");
-    assert_eq!(stream.capacity().await, 1, "the slot is idle");
-    worker.kill(&directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -266,6 +245,9 @@ async fn system_errors_are_faults() {
     let directory = TestDirectory::new();
     let digest = coordinator.serve(b"no bundle");
     let unknown = vec![7; 32];
+    // Another machine may have what this one lacks, as that of the trial had.
+    let manifest = "name = \"x\"\nrun = [\"no-such-interpreter\", \"bot\"]\n";
+    let lacking = coordinator.serve(&archive(&[("bot.toml", manifest)]));
     let worker = directory.work(&coordinator, 1);
     let mut stream = coordinator.welcome().await;
     stream.capacity().await;
@@ -277,6 +259,10 @@ async fn system_errors_are_faults() {
         (v1::Lot { settings: "{}".to_owned(), ..lot(2, "gomoku", &[&table]) }, "settings: "),
         (lot(3, "gomoku", &[]), "the lot has no matches"),
         (lot(4, "gomoku", &[&[digest.clone(), unknown]]), "no such bundle"),
+        (
+            lot(5, "gomoku", &[&[digest.clone(), lacking]]),
+            "`no-such-interpreter` is not on the PATH",
+        ),
         (too_few, "cannot start a match"),
         (no_digest, "`digest` has 1 bytes"),
     ];
@@ -298,16 +284,6 @@ async fn system_errors_are_faults() {
 async fn an_unplayable_bundle_forfeits() {
     let mut coordinator = Coordinator::start().await;
     let directory = TestDirectory::new();
-    let archive = |files: &[(&str, &str)]| {
-        let mut builder = tar::Builder::new(Vec::new());
-        for (path, contents) in files {
-            let mut header = tar::Header::new_gnu();
-            header.set_mode(0o644);
-            header.set_size(contents.len() as u64);
-            builder.append_data(&mut header, path, contents.as_bytes()).unwrap();
-        }
-        zstd::encode_all(&builder.into_inner().unwrap()[..], 1).unwrap()
-    };
     let run = |program: &str| format!("name = \"x\"\nrun = [{program}]\n");
     let cases = [
         (b"no bundle".to_vec(), "cannot be unpacked"),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use arbiter_games::Game;
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1::{
     self, Bot, GetBotLogRequest, GetBotLogResponse, GetBotRequest, GetBotResponse, ListBotsRequest,
@@ -76,10 +77,8 @@ impl Service {
         let entries = self.log_entries(caller, &tournament, &bot, shown).await?;
         let row = self.bot_row(tournament.id, &bot.name).await?;
         let suspended_reason = row.suspension_reason().unwrap_or_default().to_owned();
-        let game = tournament
-            .game(self.games())
-            .map_err(|error| ServiceError::internal(error.to_string()))?;
-        let columns = game.columns.iter().map(ToString::to_string).collect();
+        let game = tournament.game(self.games()).ok();
+        let columns = game.map(|game| score_columns(&game, &entries)).unwrap_or_default();
         Ok(GetBotLogResponse { entries, suspended_reason, columns })
     }
 
@@ -124,6 +123,16 @@ fn bot_message(row: &BotSummary, caller: &Caller) -> Bot {
         newest: version(entered),
         pending: version(pending),
     }
+}
+
+/// The names of the components of these scores. Empty if older rules gave scores of other lengths.
+fn score_columns(game: &Game, entries: &[LogEntry]) -> Vec<String> {
+    let length = game.columns.len();
+    let fits = |entry: &LogEntry| entry.score.is_empty() || entry.score.len() == length;
+    if !entries.iter().all(fits) {
+        return Vec::new();
+    }
+    game.columns.iter().map(ToString::to_string).collect()
 }
 
 /// A match in the log of one of its bots. `entrants` describes the seats.

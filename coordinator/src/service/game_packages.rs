@@ -27,6 +27,8 @@ use crate::tournament::lifecycle;
 
 /// Maximum size of all inspected packages, in bytes.
 const MAX_INSPECTED: usize = 2 * MAX_BUNDLE;
+/// A smaller package counts as one of this size, in bytes. So at most 32 files are open.
+const MIN_WEIGHT: usize = 4 << 20;
 
 /// A package that an organiser opened in the form of a new tournament, by its digest.
 #[derive(Debug)]
@@ -37,9 +39,12 @@ pub(super) struct InspectedPackage {
     file: Mutex<File>,
 }
 
-/// The packages that were inspected last. Those that are not used for a tournament are forgotten.
+/// The packages that were inspected last. A package stays until a tournament is created with it, or
+/// newer ones take its place.
 pub(super) fn inspected_packages() -> Cache<[u8; 32], InspectedPackage> {
-    Cache::weighted(MAX_INSPECTED, |package| usize::try_from(package.size).unwrap_or(usize::MAX))
+    Cache::weighted(MAX_INSPECTED, |package| {
+        usize::try_from(package.size).unwrap_or(usize::MAX).max(MIN_WEIGHT)
+    })
 }
 
 impl Service {
@@ -211,8 +216,10 @@ impl Service {
     ) -> Result<()> {
         let Some(package) = package_of(row)? else { return Ok(()) };
         let digest = package.bundle.0.as_bytes();
+        // It is forgotten only after another tournament has stored it, so this comes first.
+        let inspected = self.inspected.get(digest, None);
         if !packages::is_package(&mut *db, digest).await? {
-            let Some(inspected) = self.inspected.get(digest, None) else { return Ok(()) };
+            let Some(inspected) = inspected else { return Ok(()) };
             // Copies of the file share its position, so it is locked.
             let mut file = inspected.file.lock().await;
             let copy = file.rewind().and_then(|()| file.try_clone());
@@ -222,6 +229,14 @@ impl Service {
             versions::copy_bundle_in(&mut *db, digest, inspected.size, copy).await?;
         }
         packages::add(db, row.id, digest).await?;
+        Ok(())
+    }
+
+    /// Forgets the inspected package of a new tournament, which is stored now.
+    pub(super) fn forget_inspected(&self, row: &tournaments::Tournament) -> Result<()> {
+        if let Some(package) = package_of(row)? {
+            self.inspected.remove(package.bundle.0.as_bytes());
+        }
         Ok(())
     }
 
@@ -273,4 +288,20 @@ fn with_package(
     settings["package"] = json!(package);
     let file = TournamentFile::from_json(games, &settings)?;
     Ok(file.to_json())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_files_of_inspected_packages_are_open() {
+        let inspected = inspected_packages();
+        for number in 0..40 {
+            let file = Mutex::new(tempfile::tempfile().unwrap());
+            inspected.insert([number; 32], InspectedPackage { size: 1, file });
+        }
+        let is_open = |number: &u8| inspected.get(&[*number; 32], None).is_some();
+        assert_eq!((0..40).filter(is_open).collect::<Vec<_>>(), (8..40).collect::<Vec<_>>());
+    }
 }

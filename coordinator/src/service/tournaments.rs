@@ -46,6 +46,7 @@ impl Service {
         let detail = change(Value::Null, json!({"settings": created.settings}));
         let name = &created.name;
         self.commit_change(transaction, principal, "tournament create", name, Some(detail)).await?;
+        self.forget_inspected(&created)?;
         self.tournament_message(created, caller).await
     }
 

@@ -143,7 +143,7 @@ fn seed_key(episode: usize, table: &TablePlan) -> i64 {
     let (Ok(episode), round, table) = numbers else {
         unreachable!("there are at most 1000 episodes");
     };
-    // There are at most 1000 rounds of 16384 tables.
+    // There are at most 1000 rounds, and at most 65536 bots at tables of two or more.
     (episode << 32) | (i64::from(round) << 16) | i64::from(table)
 }
 
@@ -157,16 +157,18 @@ pub fn round_of(seed_key: i64) -> u16 {
 fn standings(played: &SeatedResult) -> Result<Vec<SeatResult>, String> {
     let seats = played.seats.0.len();
     let bad = played.bad_answers.clone().unwrap_or_default();
-    if played.scores.len() != seats || !(bad.is_empty() || bad.len() == seats) {
+    let components = played.scores.len() / seats.max(1);
+    let has_scores = components > 0 && played.scores.len() == components * seats;
+    if !has_scores || !(bad.is_empty() || bad.len() == seats) {
         return Err(format!("match {} has no score for each seat", played.number));
     }
     let bad = bad.into_iter().chain(std::iter::repeat(0));
-    let standing = |(score, bad): (&i64, i32)| SeatResult {
-        score: Score(vec![*score]),
+    let standing = |(score, bad): (&[i64], i32)| SeatResult {
+        score: Score(score.to_vec()),
         forfeit: None,
         bad_answers: u32::try_from(bad).unwrap_or(0),
     };
-    Ok(played.scores.iter().zip(bad).map(standing).collect())
+    Ok(played.scores.chunks_exact(components).zip(bad).map(standing).collect())
 }
 
 /// Plans the next round of an edition if all planned matches are counted. Returns whether this call

@@ -334,10 +334,10 @@ impl PlanHistory {
         if before.is_none_or(|before| before.rules == rules) {
             return plan;
         }
-        let again = "the rules changed, so all matches are played again";
+        let changed = "the rules changed";
         // The tables are those of the former rules.
         let has_same_plan = steps.is_empty() && self.fresh == FreshReason::First;
-        if has_same_plan { again.to_owned() } else { format!("{again}; {plan}") }
+        if has_same_plan { changed.to_owned() } else { format!("{changed}; {plan}") }
     }
 }
 

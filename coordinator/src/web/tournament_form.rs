@@ -228,7 +228,9 @@ impl Draft {
 
 /// The numbers of seats that a table of the game may have, if an organiser chooses.
 fn table_sizes(game: &Game) -> Option<RangeInclusive<usize>> {
-    let is_choice = game.seats.end() > game.seats.start() && game.seats_param.is_none();
+    let is_choice = game.seats.end() > game.seats.start()
+        && game.seats_param.is_none()
+        && game.episodes.is_none();
     let least = 2.max(*game.seats.start());
     is_choice.then(|| least..=*game.seats.end())
 }

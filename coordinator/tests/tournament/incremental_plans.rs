@@ -120,7 +120,8 @@ async fn a_plan_for_other_rules_says_what_changed() {
     let (cup, first) = start_tournament(&database, &tournament_file(wojna::game(), ""), 13).await;
     let statement = "UPDATE editions SET rules = 'former' WHERE id = $1";
     sqlx::query(statement).bind(first.id).execute(&database.pool).await.unwrap();
-    let changed = "the rules changed, so all matches are played again";
+    // Results of the same rules are used again, so some matches may not be played again.
+    let changed = "the rules changed";
     let mut db = database.pool.acquire().await.unwrap();
     let games = Games::built_in();
     let next = NextEdition::plan(&mut db, &games, cup.clone(), PlanMode::Incremental).await;

@@ -79,7 +79,22 @@ fn episodes_need_parameters_that_are_carried() {
     assert_eq!(descriptor.schedule, PackageSchedule::Episodes);
     assert_eq!(descriptor.episodes.unwrap().column, "solvent");
     for (from, to, expected) in [
-        ("[1, 4]", "[2, 4]", "line 15: episodes: the last table of a round may have one bot"),
+        ("[1, 4]", "[2, 4]", "line 15: episodes: several bots share a table, and the last table"),
+        ("[1, 4]", "[1, 1]", "line 15: episodes: several bots share a table"),
+        (
+            "default = 200",
+            "default = 5",
+            "default of params.chips must be one number for all bots, 10",
+        ),
+        ("default = 200", "default = [200, 100]", "must be one number for all bots"),
+        ("\"solvent\"", "\"points\"", "episodes.column: write 1 to 32 characters that no other"),
+        ("\"solvent\"", "\"\"", "episodes.column: write 1 to 32 characters"),
+        (
+            "column = \"solvent\"",
+            "column = \"solvent\"\nbad_answers = \"chips\"",
+            "name a different",
+        ),
+        ("score = \"chips\"", "score = [\"chips\"]", "line 17: invalid type: sequence"),
         ("score = \"chips\"", "score = \"coins\"", "there is no parameter `coins`"),
         ("min = 1\n", "", "episodes.rounds: params.rounds needs type = \"integer\""),
         ("min = 0", "min = 0\nmax = 999", "params.chips needs type = \"per_seat\", min = 10"),

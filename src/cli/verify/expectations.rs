@@ -1,13 +1,14 @@
 //! The expected contents of records: the plan derived from the seed, and the exported results.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arbiter_games::{ClockRules, Games, Params, Seed};
-use arbiter_replay::{Header, Verified};
+use arbiter_replay::{Header, RecordedPackage, Verified};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -17,6 +18,26 @@ use super::plan_derivation::{MATCHES, RECORDS, record_path};
 const MAX_HEADER: u64 = 1 << 20;
 /// Maximum length of a printed parameter value, in characters.
 const MAX_VALUE: usize = 100;
+/// The difference of a record that its export should not have.
+const UNKNOWN_MATCH: &str = "the edition has no match of this number";
+
+/// The game of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ExportedGame {
+    pub(super) name: String,
+    /// The digest of its package; `None` if it is built in.
+    pub(super) package: Option<String>,
+}
+
+impl fmt::Display for ExportedGame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, package } = self;
+        match package {
+            Some(digest) => write!(f, "the game package {name} of digest {digest}"),
+            None => f.write_str(name),
+        }
+    }
+}
 
 /// The expected contents of a match's record.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,16 +180,33 @@ fn shorten(value: &Value) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Expectations {
     by_path: HashMap<PathBuf, ExpectedMatch>,
-    /// The record folders of exports: they may contain only expected records.
-    folders: HashSet<PathBuf>,
+    /// The record folders of exports, with their games. They may contain only expected records.
+    folders: HashMap<PathBuf, ExportedGame>,
 }
 
 impl Expectations {
     /// Adds the matches of an export.
-    pub(super) fn add(&mut self, export: &Path, expected: Vec<ExpectedMatch>) {
+    pub(super) fn add(&mut self, export: &Path, game: ExportedGame, expected: Vec<ExpectedMatch>) {
         let paths = expected.into_iter().map(|item| (record_path(export, item.number), item));
         self.by_path.extend(paths);
-        self.folders.insert(export.join(RECORDS));
+        self.folders.insert(export.join(RECORDS), game);
+    }
+
+    /// The difference between the package that a record names and the game of its export.
+    pub(super) fn package_difference(
+        &self,
+        path: &Path,
+        package: RecordedPackage,
+    ) -> Option<String> {
+        let game = self.folders.get(path.parent()?)?;
+        let Some(ExpectedMatch { number, .. }) = self.by_path.get(path) else {
+            return Some(UNKNOWN_MATCH.to_owned());
+        };
+        let RecordedPackage { game: name, digest, .. } = package;
+        let recorded = ExportedGame { name, package: Some(digest) };
+        (recorded != *game).then(|| {
+            format!("match {number} was played with {recorded}, the tournament plays {game}")
+        })
     }
 
     /// The first difference in the first line of a record.
@@ -178,8 +216,8 @@ impl Expectations {
         path: &Path,
     ) -> io::Result<Option<String>> {
         let Some(expected) = self.by_path.get(path) else {
-            let is_exported = path.parent().is_some_and(|folder| self.folders.contains(folder));
-            return Ok(is_exported.then(|| "the edition has no match of this number".to_owned()));
+            let is_exported = path.parent().is_some_and(|folder| self.folders.contains_key(folder));
+            return Ok(is_exported.then(|| UNKNOWN_MATCH.to_owned()));
         };
         let mut first = String::new();
         BufReader::new(File::open(path)?).take(MAX_HEADER).read_line(&mut first)?;

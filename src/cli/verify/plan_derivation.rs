@@ -23,7 +23,7 @@ use arbiter_ranking::Entrant;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::expectations::{ExpectedMatch, ExportedResult, MatchPlan};
+use super::expectations::{ExpectedMatch, ExportedGame, ExportedResult, MatchPlan};
 
 /// The files of an export besides its records.
 const TOURNAMENT: &str = "tournament.json";
@@ -46,6 +46,8 @@ pub(super) fn record_path(export: &Path, number: i64) -> PathBuf {
 /// The result of checking an export.
 #[derive(Debug)]
 pub(super) struct CheckedExport {
+    /// Its game.
+    pub(super) game: ExportedGame,
     /// The expected contents of its records.
     pub(super) expected: Vec<ExpectedMatch>,
     /// Contradictions within the export or with its published seed.
@@ -85,6 +87,12 @@ struct Beacon {
 }
 
 impl ExportedTournament {
+    /// Its game.
+    fn game(&self) -> ExportedGame {
+        let text = |pointer: &str| Some(self.settings.pointer(pointer)?.as_str()?.to_owned());
+        ExportedGame { name: text("/game").unwrap_or_default(), package: text("/package/digest") }
+    }
+
     /// The origin of the edition's seed, as text.
     fn seed_origin(&self) -> String {
         let beacon = self.beacon.as_ref().map(|beacon| v1::Beacon {
@@ -160,6 +168,7 @@ pub(super) fn check(games: &Games, export: &Path) -> io::Result<CheckedExport> {
         .map_err(|error| malformed_tournament(&error))?;
     let lines = BufReader::new(File::open(export.join(MATCHES))?).lines();
     let mut checked = CheckedExport {
+        game: tournament.game(),
         expected: Vec::new(),
         differences: tournament.beacon_difference().into_iter().collect(),
         seed_origin: tournament.seed_origin(),

@@ -220,13 +220,14 @@ fn beacon(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     Err(source.blame("", "beacon", &cause))
 }
 
-/// Checks that a match can start.
+/// Checks that a match can start, at a table of the schedule.
 fn start(file: &TournamentFile) -> Result<(), StartError> {
     let seed = Seed::of_text("any");
     if file.game().episodes.is_some() {
         return file.params.episode(1, seed).map(drop);
     }
-    let names = (1..=*file.params.seats().start()).map(|seat| format!("bot-{seat}").parse());
+    let seats = file.table_seats().unwrap_or(*file.params.seats().start());
+    let names = (1..=seats).map(|seat| format!("bot-{seat}").parse());
     let names: Vec<BotName> = names.collect::<Result<_, _>>().expect("these are names");
     file.params.start(&names, seed).map(drop)
 }
