@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// Something is unreachable or not allowed: exit code 3.
     Refused(String),
+    /// The question cannot be decided: exit code 4.
+    Undecided,
     /// The reader closed the output: the command ends with exit code 0.
     OutputClosed,
 }
@@ -31,6 +33,7 @@ impl Failure {
             Self::Negative(message) => Self::Negative(prefixed(message)),
             Self::Usage(message) => Self::Usage(prefixed(message)),
             Self::Refused(message) => Self::Refused(prefixed(message)),
+            Self::Undecided => Self::Undecided,
             Self::OutputClosed => Self::OutputClosed,
         }
     }
@@ -50,6 +53,7 @@ impl Failure {
             Self::Negative(_) => 1,
             Self::Usage(_) => 2,
             Self::Refused(_) => 3,
+            Self::Undecided => 4,
         }
     }
 
@@ -57,7 +61,7 @@ impl Failure {
     pub(crate) fn message(&self) -> &str {
         match self {
             Self::Negative(message) | Self::Usage(message) | Self::Refused(message) => message,
-            Self::OutputClosed => "",
+            Self::Undecided | Self::OutputClosed => "",
         }
     }
 }

@@ -11,18 +11,24 @@ use std::collections::BTreeMap;
 use arbiter_games::{Forfeit, Game};
 use time::OffsetDateTime;
 
+mod block_outcomes;
 pub mod collusion;
 mod confidence;
+mod elo;
 mod entrant;
 mod head_to_head;
 pub mod residual;
 mod scored_match;
+mod sprt;
 mod u256;
 
+pub use block_outcomes::BlockOutcomes;
 pub use confidence::Mean;
+pub use elo::{elo_of_result, result_of_elo};
 pub use entrant::Entrant;
 pub use head_to_head::{HeadToHead, HeadToHeads, PairFilter};
 pub use scored_match::ScoredMatch;
+pub use sprt::{Decision, Hypotheses, LEAST_BLOCKS, SPRT_ERROR};
 pub use u256::{ParseU256Error, U256};
 
 /// The sums over the matches of one entrant.

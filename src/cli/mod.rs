@@ -1,7 +1,7 @@
 //! The command line: one file per command group.
 //!
 //! Exit codes are part of the interface: 0 done; 1 a negative result (a record is wrong, a match
-//! could not finish); 2 wrong usage; 3 unreachable or not allowed.
+//! could not finish); 2 wrong usage; 3 unreachable or not allowed; 4 undecided.
 
 mod audit;
 mod bot;
@@ -9,6 +9,7 @@ mod bots;
 mod bundle_upload;
 mod cert;
 mod client;
+mod compare;
 mod completions;
 mod coordinator;
 mod demo;
@@ -65,6 +66,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Play(play::Play),
+    Compare(compare::Compare),
     Try(playground::Playground),
     Preflight(preflight::Preflight),
     Verify(verify::Verify),
@@ -104,7 +106,7 @@ fn command(games: &Games) -> clap::Command {
     };
     Cli::command().mut_subcommands(|command| match command.get_name() {
         "play" => list_games(command).after_help(play::after_help(games)),
-        "try" | "preflight" => list_games(command),
+        "compare" | "try" | "preflight" => list_games(command),
         _ => command,
     })
 }
@@ -115,6 +117,7 @@ pub(crate) fn run(games: &Games) -> ExitCode {
     let result = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(Cli { command }) => match command {
             Command::Play(play) => play.run(games),
+            Command::Compare(compare) => compare.run(games),
             Command::Try(playground) => playground.run(games),
             Command::Preflight(preflight) => preflight.run(games),
             Command::Verify(verify) => verify.run(games),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -200,6 +201,7 @@ impl Play {
             if print_result.is_ok() {
                 print_result = shown;
             }
+            ControlFlow::Continue(())
         };
         let on_recovery = |others: usize| {
             let noun = if others == 1 { "slot continues" } else { "slots continue" };

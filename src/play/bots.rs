@@ -13,6 +13,8 @@ use crate::failure::Failure;
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: BotName,
+    /// The path as the user wrote it.
+    pub(crate) path: PathBuf,
     pub(crate) bot: Arc<Bot>,
 }
 
@@ -40,9 +42,16 @@ pub(crate) fn load(
         let is_taken = |name: &BotName| entries.iter().any(|entry| entry.name == *name);
         let name = distinct(&bot.name, is_taken).map_err(Failure::usage)?;
         let bot = bot.snapshot(&snapshots.join(name.as_str())).map_err(Failure::usage)?;
-        entries.push(Entry { name, bot: Arc::new(bot) });
+        entries.push(Entry { name, path: path.clone(), bot: Arc::new(bot) });
     }
     Ok(entries)
+}
+
+/// What people call an entry: its name, with its path if others have the same one.
+pub(crate) fn label(entries: &[Entry], entry: usize) -> String {
+    let Entry { name, path, bot } = &entries[entry];
+    let namesakes = entries.iter().filter(|other| other.bot.name == bot.name).count();
+    if namesakes > 1 { format!("{name} ({})", path.display()) } else { name.to_string() }
 }
 
 /// `name`, or the first numbered variant of it that is not taken.

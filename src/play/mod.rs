@@ -1,6 +1,7 @@
 //! Matches on this machine, without server or database.
 
 pub(crate) mod bots;
+pub(crate) mod comparison;
 pub(crate) mod game;
 pub(crate) mod output;
 pub(crate) mod params;

@@ -69,12 +69,25 @@ impl Plan {
             };
             (1..=games).flat_map(seatings).collect()
         };
-        let jobs = (1..).zip(kinds).map(|(number, (label, kind))| {
+        let seeded = kinds.into_iter().map(|(label, kind)| {
             let seed = seed.derive(&format!("play {game} {label}"));
-            Job { number, seed, kind }
+            (seed, kind)
         });
-        let jobs = jobs.collect();
-        let plan = Self { params, entries, jobs, columns };
+        Self::of_jobs(params, entries, columns, seeded)
+    }
+
+    /// The plan of these jobs with their seeds.
+    ///
+    /// # Errors
+    /// If the parameters do not fit the tables.
+    pub(crate) fn of_jobs(
+        params: Params,
+        entries: Vec<Entry>,
+        columns: Vec<String>,
+        kinds: impl IntoIterator<Item = (Seed, JobKind)>,
+    ) -> Result<Self, Failure> {
+        let jobs = (1..).zip(kinds).map(|(number, (seed, kind))| Job { number, seed, kind });
+        let plan = Self { params, entries, jobs: jobs.collect(), columns };
         plan.check_start().map_err(Failure::usage)?;
         Ok(plan)
     }

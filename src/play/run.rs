@@ -1,5 +1,6 @@
 //! Plays a plan on several threads, each one match at a time.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -73,14 +74,14 @@ enum SlotEvent {
 
 impl Run<'_> {
     /// Plays all jobs. Calls `on_result` in the order of the jobs; results after a failed job
-    /// follow at the end. A slot whose killed processes have not exited waits for them;
+    /// follow at the end. When `on_result` breaks, the other jobs are not played. A slot whose killed processes have not exited waits for them;
     /// `on_recovery` is then called with the number of other slots.
     ///
     /// # Errors
     /// The first fault that occurred in all attempts, or [`Fault::Abandoned`].
     pub(crate) fn play(
         &self,
-        mut on_result: impl FnMut(&Job, JobResult),
+        mut on_result: impl FnMut(&Job, JobResult) -> ControlFlow<()>,
         mut on_recovery: impl FnMut(usize),
     ) -> Result<(), Fault> {
         let count = self.jobs.min(self.plan.jobs.len());
@@ -97,6 +98,7 @@ impl Run<'_> {
             }
             slots.assign();
             let mut in_order = Reorder::new(0);
+            let mut flow = ControlFlow::Continue(());
             while slots.is_working() {
                 let mut ready = Vec::new();
                 match received.recv().expect("this function holds a sender") {
@@ -117,11 +119,18 @@ impl Run<'_> {
                 // Assign first, so that slots do not wait for output.
                 slots.assign();
                 for (index, result) in ready {
-                    on_result(&self.plan.jobs[index], result);
+                    if flow.is_continue() {
+                        flow = on_result(&self.plan.jobs[index], result);
+                    }
+                }
+                if flow.is_break() {
+                    slots.finish();
                 }
             }
             for (index, result) in in_order.remaining() {
-                on_result(&self.plan.jobs[index], result);
+                if flow.is_continue() {
+                    flow = on_result(&self.plan.jobs[index], result);
+                }
             }
             slots.result()
         })

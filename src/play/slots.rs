@@ -79,6 +79,11 @@ impl Slots {
         self.waiting.clear();
     }
 
+    /// Stops assigning jobs, because the others are not needed.
+    pub(crate) fn finish(&mut self) {
+        self.waiting.clear();
+    }
+
     /// The result of the run, when no slot is working.
     pub(crate) fn result(self) -> Result<(), Fault> {
         self.failed.map_or(Ok(()), Err)

@@ -116,7 +116,12 @@ const FLOORS: [(&str, &[&str]); 9] = [
     ),
     (
         "ranking/src",
-        &["entrant u256", "confidence scored_match", "head_to_head residual", "collusion"],
+        &[
+            "elo entrant u256",
+            "confidence scored_match",
+            "block_outcomes head_to_head residual",
+            "collusion sprt",
+        ],
     ),
 ];
 

@@ -1,0 +1,438 @@
+//! `arbiter compare GAME NEW OLD`: is the new version of a bot better, and how sure is that?
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arbiter_games::{Games, Params, Seed};
+use arbiter_ranking::{Decision, Hypotheses, Mean, elo_of_result};
+use arbiter_worker::fault::Fault;
+use arbiter_worker::sandbox::Host;
+use clap::{ArgAction, Args};
+use serde_json::{Value, json};
+
+use super::play::{SandboxArgs, scratch_dir, stop_on_signals};
+use crate::failure::Failure;
+use crate::output::{self, Columns, eprint_line, print};
+use crate::play::bots::Entry;
+use crate::play::comparison::{self, Comparison, MATCHES, Measure, NEW, OLD};
+use crate::play::plan::Plan;
+use crate::play::run::Run;
+use crate::play::tally::Tally;
+use crate::play::{bots, game, params, progress};
+use crate::random_seed::draw_seed;
+
+/// Find out whether a new version of a bot is better than the old one.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Two versions of a bot for two-player games play each other, each seed from both \
+    seats. With --against, each version plays the same seeds in the same seats against these bots. \
+    Games for more bots need --against. Intervals are over seeds, 95 %. Matches that repeat \
+    earlier ones count once.
+
+With --sprt or --margin the run ends as soon as it is decided (sequential test, 5 % errors).
+Without, it plays all games. Exit code 0: better (the second value accepted); 1: not better (the
+first value accepted, or worse); 4: undecided.
+
+Examples:
+  arbiter compare gomoku mybot/ old/mybot/
+  arbiter compare gomoku mybot/ old/mybot/ --sprt '0 20' --games 5000 --jobs 4
+  arbiter compare wojna mybot/ old/mybot/ --against bots/wojna/house \\
+      --against bots/wojna/caller --margin '0 3'
+  arbiter compare games/packages/connect4 mybot/ old/mybot/ --sprt '-20 0' --json"
+)]
+pub(super) struct Compare {
+    game: String,
+    /// The new version: a directory with bot.toml or a KotH meta file, or an executable file.
+    new: PathBuf,
+    /// The old version.
+    old: PathBuf,
+    /// An opponent of both versions; may be repeated.
+    #[arg(long, value_name = "BOT", action = ArgAction::Append)]
+    against: Vec<PathBuf>,
+    /// Test whether NEW is rather E1 than E0 Elo better than OLD, as in '0 10'.
+    #[arg(long, value_name = "E0 E1", value_parser = two_values, allow_hyphen_values = true)]
+    sprt: Option<[f64; 2]>,
+    /// Test whether NEW gets rather M1 than M0 points more than OLD from a seed, as in '0 3'.
+    #[arg(
+        long,
+        value_name = "M0 M1",
+        value_parser = two_values,
+        allow_hyphen_values = true,
+        conflicts_with = "sprt"
+    )]
+    margin: Option<[f64; 2]>,
+    /// The most games to play.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    games: usize,
+    /// Any text. The same seed and bots give the same matches. By default random.
+    #[arg(long, value_name = "S")]
+    seed: Option<String>,
+    /// A game parameter; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE", action = ArgAction::Append)]
+    set: Vec<String>,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+    /// How many matches to play at once.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    jobs: usize,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Maximum number of games in one run.
+const MAX_GAMES: usize = 1_000_000;
+/// Maximum number of matches at once.
+const MAX_JOBS: usize = 256;
+
+/// Parses two rising numbers.
+fn two_values(text: &str) -> Result<[f64; 2], String> {
+    let numbers: Option<Vec<f64>> = text
+        .split([' ', ','])
+        .filter(|word| !word.is_empty())
+        .map(|word| word.parse().ok().filter(|number: &f64| number.is_finite()))
+        .collect();
+    match numbers.as_deref() {
+        Some([low, high]) if low < high => Ok([*low, *high]),
+        _ => Err("write two rising numbers, as in '0 10'".to_owned()),
+    }
+}
+
+/// What the matches say.
+#[derive(Debug)]
+struct Report<'a> {
+    plan: &'a Plan,
+    hypotheses: Option<Hypotheses>,
+    measure: Measure,
+    comparison: Comparison,
+    tally: Tally,
+    seed: String,
+}
+
+impl Compare {
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
+        self.check_counts()?;
+        let host = Arc::new(Host::prepare(self.sandbox.policy)?);
+        let stop = stop_on_signals()?;
+        let game = game::find(games, &self.game, &host, &stop)?;
+        let pair = self.against.is_empty().then_some(2);
+        let params = params::parse(&game, &self.set, None, pair)?;
+        let paths = self.paths(&params)?;
+        let seed = self.seed.clone().map_or_else(draw_seed, Ok)?;
+        let scratch = scratch_dir()?;
+        let snapshots = scratch.path().join("bots");
+        fs::create_dir(&snapshots).map_err(|error| Failure::Refused(error.to_string()))?;
+        let entries = bots::load(&game, &paths, &snapshots)?;
+        let blocks = self.games / MATCHES;
+        let plan = comparison::plan(params, entries, Seed::of_text(&seed), blocks)?;
+        if !self.json {
+            eprint_line(&format!("seed {seed}; {}", host.summary()));
+        }
+        let run = Run {
+            plan: &plan,
+            host: &host,
+            stop,
+            clock: self.sandbox.clock(),
+            jobs: self.jobs,
+            records: None,
+            state: None,
+        };
+        let report = self.play(&run, seed)?;
+        print(|out| {
+            if self.json {
+                return out.json(&report.json());
+            }
+            report.lines().iter().try_for_each(|line| out.line(line))
+        })?;
+        match report.decision() {
+            Decision::High => Ok(()),
+            Decision::Low => Err(Failure::Negative(String::new())),
+            Decision::Undecided => Err(Failure::Undecided),
+        }
+    }
+
+    fn check_counts(&self) -> Result<(), Failure> {
+        let Self { games, jobs, .. } = self;
+        Err(Failure::Usage(if !(MATCHES..=MAX_GAMES).contains(games) {
+            format!("--games {games}: use {MATCHES} to {MAX_GAMES}")
+        } else if !(1..=MAX_JOBS).contains(jobs) {
+            format!("--jobs {jobs}: use 1 to {MAX_JOBS}")
+        } else if self.sprt.is_some() && !self.against.is_empty() {
+            "--sprt is for two versions against each other; with --against use --margin".to_owned()
+        } else {
+            return Ok(());
+        }))
+    }
+
+    /// The two versions and enough opponents for a table.
+    fn paths(&self, params: &Params) -> Result<Vec<PathBuf>, Failure> {
+        let seats = params.seats();
+        let game = params.game();
+        if params.rounds().is_some_and(|rounds| rounds > 1) {
+            let cause = "episodes are not compared; leave out the number of rounds";
+            return Err(Failure::usage(format!("{game}: {cause}")));
+        }
+        if *seats.end() == 1 {
+            return Err(Failure::usage(format!("{game} is for one bot: play each version alone")));
+        }
+        if self.against.is_empty() && !seats.contains(&2) {
+            return Err(Failure::usage(format!(
+                "{game} is not for two bots; name the opponents of both versions with --against"
+            )));
+        }
+        let least = seats.start() - 1;
+        let count = if self.against.is_empty() { 0 } else { least.max(self.against.len()) };
+        let opponents = self.against.iter().cycle().take(count).cloned();
+        Ok([self.new.clone(), self.old.clone()].into_iter().chain(opponents).collect())
+    }
+
+    fn hypotheses(&self) -> Option<Hypotheses> {
+        let elo = self.sprt.map(|[low, high]| Hypotheses::Elo { low, high });
+        elo.or(self.margin.map(|[low, high]| Hypotheses::Margin { low, high }))
+    }
+
+    /// Plays blocks until they decide.
+    fn play<'a>(&self, run: &Run<'a>, seed: String) -> Result<Report<'a>, Failure> {
+        let plan = run.plan;
+        let hypotheses = self.hypotheses();
+        let is_paired = self.against.is_empty() && self.margin.is_none();
+        let measure = if is_paired { Measure::Results } else { Measure::Points };
+        let tally = Tally::new(plan.entries.len());
+        let comparison = Comparison::new(measure);
+        let mut report = Report { plan, hypotheses, measure, comparison, tally, seed };
+        let bar = progress::bar(plan.jobs.len(), "games");
+        let result = run.play(
+            |job, result| {
+                bar.inc(1);
+                report.tally.add(&result);
+                if !report.comparison.add(job.number, result) {
+                    return ControlFlow::Continue(());
+                }
+                if let Some(hypotheses) = hypotheses {
+                    let llr = hypotheses.llr(&report.comparison.outcomes);
+                    bar.set_message(format!("log-likelihood ratio {llr:+.2}, games"));
+                }
+                match report.test() {
+                    Decision::Undecided if !report.comparison.only_repeats() => {
+                        ControlFlow::Continue(())
+                    }
+                    _ => ControlFlow::Break(()),
+                }
+            },
+            |_| {},
+        );
+        bar.finish_and_clear();
+        match result {
+            Ok(()) => Ok(report),
+            // What was played is shown: it is no worse than a run with fewer games.
+            Err(Fault::Abandoned) if report.comparison.blocks > 0 => {
+                eprint_line("interrupted");
+                Ok(report)
+            }
+            Err(Fault::Abandoned) => Err(Failure::Negative("interrupted".to_owned())),
+            Err(fault) => Err(Failure::Negative(format!("{fault}; retries failed too"))),
+        }
+    }
+}
+
+impl Report<'_> {
+    /// What the sequential test has decided, if there is one.
+    fn test(&self) -> Decision {
+        self.hypotheses.map_or(Decision::Undecided, |hypotheses| {
+            Hypotheses::decide(hypotheses.llr(&self.comparison.outcomes))
+        })
+    }
+
+    /// What the matches decide: by the test, or else by the interval.
+    fn decision(&self) -> Decision {
+        if self.hypotheses.is_some() {
+            return self.test();
+        }
+        match self.mean() {
+            Some(Mean { mean, margin: Some(margin) }) if mean - margin > 0.0 => Decision::High,
+            Some(Mean { mean, margin: Some(margin) }) if mean + margin < 0.0 => Decision::Low,
+            _ => Decision::Undecided,
+        }
+    }
+
+    /// The mean advantage of the new version in a block. Without an interval if the blocks do not
+    /// differ: a repeated match says nothing of its chance.
+    fn mean(&self) -> Option<Mean> {
+        let Mean { mean, margin } = self.comparison.outcomes.mean()?;
+        let differ = self.comparison.outcomes.variance().is_some_and(|variance| variance > 0.0);
+        Some(Mean { mean: mean - self.center(), margin: margin.filter(|_| differ) })
+    }
+
+    /// The outcome of a block between equal versions.
+    fn center(&self) -> f64 {
+        match self.measure {
+            Measure::Results => 2.0,
+            Measure::Points => 0.0,
+        }
+    }
+
+    /// The difference in Elo, with the ends of its interval.
+    fn elo(&self) -> Option<(f64, Option<[f64; 2]>)> {
+        let Mean { mean, margin } = self.mean().filter(|_| self.measure == Measure::Results)?;
+        let elo = |mean: f64| elo_of_result(0.5 + mean / 4.0);
+        Some((elo(mean), margin.map(|margin| [elo(mean - margin), elo(mean + margin)])))
+    }
+
+    fn probability(&self) -> Option<f64> {
+        self.comparison.outcomes.probability_above(self.center())
+    }
+
+    /// The report for people.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = self.table().lines();
+        lines.push(self.extent());
+        lines.extend(self.advantage());
+        let probability = self.probability();
+        lines.extend(probability.map(|probability| {
+            format!("probability that the new version is better: {:.1} %", 100.0 * probability)
+        }));
+        lines.extend(self.hypotheses.map(|hypotheses| {
+            let (low, high) = Hypotheses::bounds();
+            let llr = hypotheses.llr(&self.comparison.outcomes);
+            format!("log-likelihood ratio {llr:.2}, decided at {low:.2} or {high:.2}")
+        }));
+        lines.push(self.conclusion());
+        lines
+    }
+
+    /// A row for each version.
+    fn table(&self) -> Columns {
+        let is_paired = self.comparison.results.iter().any(|count| *count > 0);
+        let mut header = vec!["version".to_owned(), "bot".to_owned(), "games".to_owned()];
+        if is_paired {
+            header.extend(["won", "drawn", "lost"].map(str::to_owned));
+        }
+        header.push(self.plan.columns.first().cloned().unwrap_or_default());
+        header.extend(["forfeits", "slowest reply"].map(str::to_owned));
+        let mut table = Columns::new(header, &[0, 1]);
+        let [won, drawn, lost] = self.comparison.results;
+        for (label, entry, results) in
+            [("new", NEW, [won, drawn, lost]), ("old", OLD, [lost, drawn, won])]
+        {
+            let row = &self.tally.0[entry];
+            let mut cells = vec![label.to_owned(), bots::label(&self.plan.entries, entry)];
+            cells.push(row.sums.matches.to_string());
+            if is_paired {
+                cells.extend(results.map(|count| count.to_string()));
+            }
+            cells.push(row.sums.score.first().copied().unwrap_or(0).to_string());
+            cells.push(output::forfeits(&row.sums.forfeits));
+            let slowest = row.reply_times().map(|times| output::span(times.max));
+            cells.push(slowest.unwrap_or_else(|| "-".to_owned()));
+            table.push(cells);
+        }
+        table
+    }
+
+    /// How much was played.
+    fn extent(&self) -> String {
+        let blocks = self.comparison.blocks;
+        let games = blocks * MATCHES;
+        let different = self.comparison.outcomes.blocks();
+        if usize::try_from(different).is_ok_and(|different| different < blocks) {
+            return format!(
+                "{games} games of {blocks} seeds; only {different} of the seeds gave different \
+                 games, which count once"
+            );
+        }
+        format!("{games} games of {blocks} seeds")
+    }
+
+    /// The advantage of the new version, for people.
+    fn advantage(&self) -> Option<String> {
+        let Mean { mean, margin } = self.mean()?;
+        let mut text = match self.measure {
+            Measure::Results => {
+                let result = 50.0 + 25.0 * mean;
+                let margin = margin.map(|margin| format!(" ± {:.1}", 25.0 * margin));
+                format!("result of the new version: {result:.1}{} %", margin.unwrap_or_default())
+            }
+            Measure::Points => {
+                format!("points more from a seed: {}", output::mean(mean, margin))
+            }
+        };
+        if let Some((elo, interval)) = self.elo() {
+            text += &format!("; Elo {elo:+.0}");
+            if let Some([low, high]) = interval {
+                text += &format!(" ({low:+.0} to {high:+.0})");
+            }
+        }
+        if margin.is_none() {
+            text += "; no interval, because too few seeds gave different results";
+        }
+        Some(text)
+    }
+
+    /// The answer, for people.
+    fn conclusion(&self) -> String {
+        let values = self.hypotheses.map(|hypotheses| match hypotheses {
+            Hypotheses::Elo { low, high } => (low, high, "Elo"),
+            Hypotheses::Margin { low, high } => (low, high, "points"),
+        });
+        let repeats = self.comparison.only_repeats();
+        match (self.decision(), values) {
+            (Decision::High, None) => "the new version is better".to_owned(),
+            (Decision::Low, None) => "the new version is worse".to_owned(),
+            (Decision::High, Some((low, high, unit))) => {
+                format!("accepted: rather {high} than {low} {unit} better")
+            }
+            (Decision::Low, Some((low, high, unit))) => {
+                format!("rejected: rather {low} than {high} {unit} better")
+            }
+            (Decision::Undecided, _) if repeats => {
+                "undecided: the games repeat, so that more of them tell nothing; the bots and the \
+                 game use no chance"
+                    .to_owned()
+            }
+            (Decision::Undecided, _) => "undecided; play more with --games".to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let comparison = &self.comparison;
+        let mean = self.mean();
+        let version = |entry: usize| {
+            let row = &self.tally.0[entry];
+            json!({
+                "bot": self.plan.entries[entry].name,
+                "path": self.plan.entries[entry].path.display().to_string(),
+                "games": row.sums.matches,
+                "points": row.sums.score.first().map(|sum| output::sum_json(*sum)),
+                "forfeits": output::forfeits_json(&row.sums.forfeits),
+                "slowest_us": row.reply_times().map(|times| times.max.0),
+            })
+        };
+        let [won, drawn, lost] = comparison.results;
+        let elo = self.elo();
+        let (low, high) = Hypotheses::bounds();
+        json!({
+            "game": self.plan.params.game(),
+            "seed": self.seed,
+            "new": version(NEW),
+            "old": version(OLD),
+            "seeds": comparison.blocks,
+            "different_seeds": comparison.outcomes.blocks(),
+            "won": won, "drawn": drawn, "lost": lost,
+            "measure": match self.measure { Measure::Results => "half_points", Measure::Points => "points" },
+            "mean": mean.map(|mean| mean.mean),
+            "interval95": mean.and_then(|mean| mean.margin),
+            "elo": elo.map(|(elo, _)| elo),
+            "elo95": elo.and_then(|(_, interval)| interval),
+            "probability_better": self.probability(),
+            "llr": self.hypotheses.map(|hypotheses| hypotheses.llr(&comparison.outcomes)),
+            "llr_bounds": self.hypotheses.map(|_| [low, high]),
+            "decision": match self.decision() {
+                Decision::High => "better",
+                Decision::Low => "not_better",
+                Decision::Undecided => "undecided",
+            },
+        })
+    }
+}

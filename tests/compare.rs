@@ -1,0 +1,167 @@
+//! `arbiter compare` with real bots: which of two versions is better, and how sure that is.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::Value;
+use support::{Bots, run};
+
+/// Rules for two or three bots: each adds its strength to a number from the seed, and gets two
+/// points for each bot with a smaller sum.
+const RULES: &str = "import json, sys
+for line in sys.stdin:
+    question = json.loads(line)
+    if 'new' in question:
+        new = question['new']
+        luck = bytes.fromhex(new['seed']) if new['params']['luck'] else bytes(32)
+        do = [{'ask': seat, 'text': 'strength'} for seat, _ in enumerate(new['bots'], 1)]
+    else:
+        heard = question['heard']
+        sums = [chance + int(reply.get('text', 0)) for chance, reply in zip(luck, heard)]
+        over = [[sum(2 if own > other else own == other for other in sums) - 1] for own in sums]
+        do = [{'over': over}]
+    print(json.dumps({'do': do}), flush=True)
+";
+
+/// The package, and bots of several strengths.
+struct Lab {
+    bots: Bots,
+    package: String,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let bots = Bots::new();
+        let folder = bots.path().join("strength");
+        fs::create_dir(&folder).unwrap();
+        let descriptor = "name = \"strength\"\ntitle = \"Strength\"\nversion = \"1\"\n\
+            seats = [2, 3]\nrules = { run = [\"python3\", \"rules.py\"] }\n\
+            [params.luck]\ntype = \"boolean\"\ndefault = true\nhelp = \"whether the seed counts\"\n";
+        fs::write(folder.join("game.toml"), descriptor).unwrap();
+        fs::write(folder.join("rules.py"), RULES).unwrap();
+        Self { package: folder.to_str().unwrap().to_owned(), bots }
+    }
+
+    /// The folder of a bot of this strength, which is called `bot` as all others are.
+    fn bot(&self, strength: u32) -> String {
+        let folder = self.bots.path().join(format!("of-{strength}"));
+        fs::create_dir_all(&folder).unwrap();
+        let manifest = "name = \"bot\"\nrun = [\"python3\", \"bot.py\"]\n";
+        fs::write(folder.join("bot.toml"), manifest).unwrap();
+        let program = format!("import sys\nfor line in sys.stdin: print({strength}, flush=True)\n");
+        fs::write(folder.join("bot.py"), program).unwrap();
+        folder.to_str().unwrap().to_owned()
+    }
+
+    fn compare(&self, new: u32, old: u32, words: &[&str]) -> Output {
+        let new = self.bot(new);
+        let old = self.bot(old);
+        let call = ["compare", &self.package, &new, &old, "--seed", "fixed", "--clock", "cpu"];
+        run(&[&call[..], words].concat())
+    }
+
+    /// The exit code and the JSON object.
+    fn json(&self, new: u32, old: u32, words: &[&str]) -> (Option<i32>, Value) {
+        let output = self.compare(new, old, &[words, &["--json"]].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        (output.status.code(), serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}")))
+    }
+}
+
+#[test]
+fn a_sequential_test_ends_when_it_is_decided() {
+    let lab = Lab::new();
+    let test = ["--sprt", "0 100", "--games", "600"];
+    let (code, better) = lab.json(120, 0, &test);
+    assert_eq!((code, &better["decision"]), (Some(0), &"better".into()), "{better}");
+    assert!(better["seeds"].as_u64().unwrap() < 200, "{better}");
+    assert!(better["llr"].as_f64().unwrap() >= 2.94, "{better}");
+    let (code, worse) = lab.json(0, 120, &test);
+    assert_eq!((code, &worse["decision"]), (Some(1), &"not_better".into()), "{worse}");
+    assert!(better["won"].as_u64() > better["lost"].as_u64(), "{better}");
+
+    // Matches that are played at once decide the same.
+    let (_, parallel) = lab.json(120, 0, &[&test[..], &["--jobs", "2"]].concat());
+    for key in ["llr", "won", "drawn", "lost", "seeds", "elo95"] {
+        assert_eq!(parallel[key], better[key], "{key}");
+    }
+}
+
+#[test]
+fn without_a_test_the_interval_decides() {
+    let lab = Lab::new();
+    let output = lab.compare(200, 0, &["--games", "60"]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{stdout}");
+    assert!(stdout.contains("60 games of 30 seeds\n"), "{stdout}");
+    assert!(stdout.contains("; Elo +"), "{stdout}");
+    assert!(stdout.ends_with("the new version is better\n"), "{stdout}");
+    // Both are called `bot`, so their paths are shown.
+    assert!(stdout.contains("of-200)") && stdout.contains("of-0)"), "{stdout}");
+    let (code, worse) = lab.json(0, 200, &["--games", "60"]);
+    assert_eq!(code, Some(1), "{worse}");
+    assert!(worse["probability_better"].as_f64().unwrap() < 0.01, "{worse}");
+
+    // Equal versions: each seed gives both the same.
+    let output = lab.compare(5, 5, &["--games", "20"]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(4), "{stdout}");
+    assert!(stdout.contains("result of the new version: 50.0 %"), "{stdout}");
+}
+
+#[test]
+fn games_that_repeat_count_once() {
+    let lab = Lab::new();
+    let output = lab.compare(9, 3, &["--set", "luck=false", "--games", "500"]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(4), "{stdout}");
+    assert!(
+        stdout.contains("42 games of 21 seeds; only 1 of the seeds gave different"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("no interval") && stdout.contains("use no chance"), "{stdout}");
+}
+
+#[test]
+fn versions_are_compared_at_the_tables_of_others() {
+    let lab = Lab::new();
+    let other = lab.bot(60);
+    let third = lab.bot(61);
+    let table = ["--against", &other, "--against", &third, "--margin", "0 1", "--games", "400"];
+    let (code, better) = lab.json(200, 0, &table);
+    assert_eq!((code, &better["decision"]), (Some(0), &"better".into()), "{better}");
+    assert_eq!(better["measure"], "points");
+    assert_eq!(better["elo"], Value::Null);
+    let (code, worse) = lab.json(0, 200, &table);
+    assert_eq!(code, Some(1), "{worse}");
+}
+
+#[test]
+fn wrong_calls_name_the_remedy() {
+    let lab = Lab::new();
+    let other = lab.bot(60);
+    for (words, remedy) in [
+        (vec!["--sprt", "5"], "write two rising numbers, as in '0 10'"),
+        (vec!["--sprt", "5 0"], "write two rising numbers"),
+        (vec!["--sprt", "0 5", "--against", &other], "with --against use --margin"),
+        (vec!["--sprt", "0 5", "--margin", "0 5"], "cannot be used with"),
+        (vec!["--games", "1"], "--games 1: use 2 to 1000000"),
+        (vec!["--jobs", "0"], "--jobs 0: use 1 to 256"),
+    ] {
+        let output = lab.compare(1, 2, &words);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains(remedy), "{words:?}: {stderr}");
+    }
+    let descriptor = format!("{}/game.toml", lab.package);
+    let text = fs::read_to_string(&descriptor).unwrap();
+    fs::write(&descriptor, text.replace("seats = [2, 3]", "seats = [3, 3]")).unwrap();
+    let output = lab.compare(1, 2, &[]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("strength is not for two bots; name the opponents"), "{stderr}");
+}
