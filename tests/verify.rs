@@ -129,7 +129,7 @@ fn the_first_difference_is_named() {
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains("WRONG, line 5: expected by the rules"), "{stdout}");
     let output = run(&["verify", "--json", path.to_str().unwrap()]);
-    let stdout: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let stdout: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(stdout["ok"], false);
     assert!(stdout["difference"].as_str().unwrap().starts_with("line 5: "));
 }

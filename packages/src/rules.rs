@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arbiter_games::{
-    BotName, Bounds, CarriedScore, EpisodeRules, MatchState, ParamInfo, ParamInput, ParamsError,
-    Rules, Seed, StartError, Value, Values,
+    BotName, Bounds, CarriedScore, EpisodeRules, MatchState, ParamInfo, ParamInput, ParamKind,
+    ParamsError, Rules, Seed, StartError, Value, Values,
 };
 
 use crate::clock::PackageClock;

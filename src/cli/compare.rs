@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use super::play::{SandboxArgs, scratch_dir, stop_on_signals};
 use crate::failure::Failure;
 use crate::output::{self, Columns, eprint_line, print};
-use crate::play::bots::Entry;
 use crate::play::comparison::{self, Comparison, MATCHES, Measure, NEW, OLD};
 use crate::play::plan::Plan;
 use crate::play::run::Run;
@@ -348,7 +347,7 @@ impl Report<'_> {
     /// The advantage of the new version, for people.
     fn advantage(&self) -> Option<String> {
         let Mean { mean, margin } = self.mean()?;
-        let mut text = match self.measure {
+        let value = match self.measure {
             Measure::Results => {
                 let result = 50.0 + 25.0 * mean;
                 let margin = margin.map(|margin| format!(" ± {:.1}", 25.0 * margin));
@@ -358,16 +357,17 @@ impl Report<'_> {
                 format!("points more from a seed: {}", output::mean(mean, margin))
             }
         };
-        if let Some((elo, interval)) = self.elo() {
-            text += &format!("; Elo {elo:+.0}");
-            if let Some([low, high]) = interval {
-                text += &format!(" ({low:+.0} to {high:+.0})");
-            }
-        }
-        if margin.is_none() {
-            text += "; no interval, because too few seeds gave different results";
-        }
-        Some(text)
+        let elo = match self.elo() {
+            Some((elo, Some([low, high]))) => format!("; Elo {elo:+.0} ({low:+.0} to {high:+.0})"),
+            Some((elo, None)) => format!("; Elo {elo:+.0}"),
+            None => String::new(),
+        };
+        let remark = if margin.is_none() {
+            "; no interval, because too few seeds gave different results"
+        } else {
+            ""
+        };
+        Some(format!("{value}{elo}{remark}"))
     }
 
     /// The answer, for people.

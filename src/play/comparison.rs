@@ -70,7 +70,7 @@ fn table(version: usize, block: usize, opponents: usize, size: usize) -> Vec<usi
 }
 
 /// The blocks that were played.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Comparison {
     measure: Measure,
     /// The first match of an unfinished block, with its number.
@@ -106,7 +106,9 @@ impl Comparison {
     pub(crate) fn add(&mut self, number: usize, mut result: JobResult) -> bool {
         let played = result.matches.pop().expect("each job of a comparison is one match");
         let first = match self.first.take() {
-            Some((before, first)) if before + 1 == number && number % MATCHES == 0 => first,
+            Some((before, first)) if before + 1 == number && number.is_multiple_of(MATCHES) => {
+                first
+            }
             _ => {
                 self.first = Some((number, played));
                 return false;

@@ -19,8 +19,7 @@ use arbiter_replay::verify;
 use arbiter_worker::bundle;
 use arbiter_worker::worker::{Shutdown, WorkerError};
 use support::{
-    Coordinator, RunningWorker, SILENT, TestDirectory, WorkerStream, archive, lease, lot, settings,
-    shipped,
+    Coordinator, RunningWorker, SILENT, TestDirectory, WorkerStream, lease, lot, settings, shipped,
 };
 use tonic::Status;
 
@@ -29,6 +28,18 @@ const GONE: i32 = v1::Forfeit::Gone as i32;
 
 fn leases(lots: &[i64]) -> Vec<v1::Lease> {
     lots.iter().map(|number| lease(*number)).collect()
+}
+
+/// A packed bundle of these files, without the checks of Arbiter.
+pub(crate) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, contents) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(contents.len() as u64);
+        builder.append_data(&mut header, path, contents.as_bytes()).unwrap();
+    }
+    zstd::encode_all(&builder.into_inner().unwrap()[..], 1).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

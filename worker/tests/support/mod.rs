@@ -303,18 +303,6 @@ pub(crate) fn lot(number: i64, game: &str, tables: &[&[Vec<u8>]]) -> v1::Lot {
     }
 }
 
-/// A packed bundle of these files, without the checks of Arbiter.
-pub(crate) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (path, contents) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_mode(0o644);
-        header.set_size(contents.len() as u64);
-        builder.append_data(&mut header, path, contents.as_bytes()).unwrap();
-    }
-    zstd::encode_all(&builder.into_inner().unwrap()[..], 1).unwrap()
-}
-
 /// A running worker.
 pub(crate) struct RunningWorker {
     pub(crate) shutdown: watch::Sender<Shutdown>,

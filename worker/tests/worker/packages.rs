@@ -10,7 +10,8 @@ use arbiter_proto::v1;
 use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
 use serde_json::{Value, json};
 
-use crate::support::{Coordinator, TestDirectory, archive, lease, lot};
+use crate::archive;
+use crate::support::{Coordinator, TestDirectory, lease, lot};
 
 /// The descriptor of a shipped package.
 fn rps_descriptor() -> String {
