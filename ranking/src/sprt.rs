@@ -4,10 +4,10 @@
 //!
 //! # Theory of operation
 //!
-//! H0 says that the mean is `low`, H1 that it is `high`. The log-likelihood ratio (LLR) compares the
-//! distributions under which the seen outcomes are the most likely, among those with the mean of
-//! each hypothesis. The test ends when the LLR leaves Wald's bounds, ln(β/(1−α)) and ln((1−β)/α),
-//! where α is the probability to accept H1 if H0 is true, and β the opposite.
+//! H0 says that the mean is `low`, H1 that it is `high`. The log-likelihood ratio (LLR) compares
+//! the distributions under which the seen outcomes are the most likely, among those with the mean
+//! of each hypothesis. The test ends when the LLR leaves Wald's bounds, ln(β/(1−α)) and
+//! ln((1−β)/α), where α is the probability to accept H1 if H0 is true, and β the opposite.
 //!
 //! **Pairs.** A block is two matches with exchanged seats, and its outcome is one of five: 0 to 4
 //! half points ("pentanomial"). If outcome aᵢ has the relative frequency pᵢ, the most likely
@@ -206,7 +206,7 @@ mod tests {
     /// the opening helps the same seat in both, so the matches of a pair depend on each other.
     fn pair(dice: &mut Dice, elo: f64) -> i64 {
         let shift = result_of_elo(elo) - 0.5;
-        let luck = if dice.below(2) == 0 { 0.2 } else { -0.2 };
+        let luck = if dice.below(2) == 0 { 0.15 } else { -0.15 };
         let mut half_points = 0;
         for side in [1.0, -1.0] {
             let mean = 0.5 + shift + luck * side;

@@ -27,8 +27,8 @@ use crate::random_seed::draw_seed;
 #[command(
     after_help = "Two versions of a bot for two-player games play each other, each seed from both \
     seats. With --against, each version plays the same seeds in the same seats against these bots. \
-    Games for more bots need --against. Intervals are over seeds, 95 %. Matches that repeat \
-    earlier ones count once.
+    Games for more bots need --against. Intervals are over seeds, 95 %. If all seeds give \
+    the same games, nothing is decided.
 
 With --sprt or --margin the run ends as soon as it is decided (sequential test, 5 % errors).
 Without, it plays all games. Exit code 0: better (the second value accepted); 1: not better (the
@@ -237,11 +237,15 @@ impl Compare {
 }
 
 impl Report<'_> {
-    /// What the sequential test has decided, if there is one.
+    /// What the sequential test has decided, if there is one. The same matches again decide
+    /// nothing.
     fn test(&self) -> Decision {
-        self.hypotheses.map_or(Decision::Undecided, |hypotheses| {
-            Hypotheses::decide(hypotheses.llr(&self.comparison.outcomes))
-        })
+        match self.hypotheses {
+            Some(hypotheses) if !self.comparison.is_one_block() => {
+                Hypotheses::decide(hypotheses.llr(&self.comparison.outcomes))
+            }
+            _ => Decision::Undecided,
+        }
     }
 
     /// What the matches decide: by the test, or else by the interval.
@@ -256,8 +260,8 @@ impl Report<'_> {
         }
     }
 
-    /// The mean advantage of the new version in a block. Without an interval if the blocks do not
-    /// differ: a repeated match says nothing of its chance.
+    /// The mean advantage of the new version in a block. Without an interval if the outcomes do not
+    /// differ.
     fn mean(&self) -> Option<Mean> {
         let Mean { mean, margin } = self.comparison.outcomes.mean()?;
         let differ = self.comparison.outcomes.variance().is_some_and(|variance| variance > 0.0);
@@ -334,14 +338,12 @@ impl Report<'_> {
     fn extent(&self) -> String {
         let blocks = self.comparison.blocks;
         let games = blocks * MATCHES;
-        let different = self.comparison.outcomes.blocks();
-        if usize::try_from(different).is_ok_and(|different| different < blocks) {
-            return format!(
-                "{games} games of {blocks} seeds; only {different} of the seeds gave different \
-                 games, which count once"
-            );
+        match self.comparison.different() {
+            different if different < blocks => {
+                format!("{games} games of {blocks} seeds, which gave {different} different pairs")
+            }
+            _ => format!("{games} games of {blocks} seeds"),
         }
-        format!("{games} games of {blocks} seeds")
     }
 
     /// The advantage of the new version, for people.
@@ -363,7 +365,7 @@ impl Report<'_> {
             None => String::new(),
         };
         let remark = if margin.is_none() {
-            "; no interval, because too few seeds gave different results"
+            "; no interval, because all seeds gave the same result"
         } else {
             ""
         };
@@ -387,8 +389,8 @@ impl Report<'_> {
                 format!("rejected: rather {low} than {high} {unit} better")
             }
             (Decision::Undecided, _) if repeats => {
-                "undecided: the games repeat, so that more of them tell nothing; the bots and the \
-                 game use no chance"
+                "undecided: all seeds gave the same games, so that more of them tell nothing; the \
+                 bots and the game use no chance"
                     .to_owned()
             }
             (Decision::Undecided, _) => "undecided; play more with --games".to_owned(),
@@ -418,7 +420,7 @@ impl Report<'_> {
             "new": version(NEW),
             "old": version(OLD),
             "seeds": comparison.blocks,
-            "different_seeds": comparison.outcomes.blocks(),
+            "different": comparison.different(),
             "won": won, "drawn": drawn, "lost": lost,
             "measure": match self.measure { Measure::Results => "half_points", Measure::Points => "points" },
             "mean": mean.map(|mean| mean.mean),

@@ -20,8 +20,8 @@ pub(crate) const OLD: usize = 1;
 /// The number of matches of a block.
 pub(crate) const MATCHES: usize = 2;
 
-/// A comparison ends after this many blocks in a row that repeat earlier ones, since all others
-/// would, too: no chance is left.
+/// A comparison ends if so many blocks all had the same matches. Others would have them, too, since
+/// neither the bots nor the game use chance.
 const MAX_REPEATED: usize = 20;
 
 /// What the outcome of a block is.
@@ -75,13 +75,11 @@ pub(crate) struct Comparison {
     measure: Measure,
     /// The first match of an unfinished block, with its number.
     first: Option<(usize, PlayedMatch)>,
-    /// The transcripts of all different blocks.
-    transcripts: HashSet<[TranscriptHash; MATCHES]>,
-    /// The number of blocks in a row that repeat earlier ones.
-    repeated: usize,
-    /// The number of all blocks.
+    /// The different blocks: transcripts and outcome. Luck may show in the outcome only.
+    different: HashSet<([TranscriptHash; MATCHES], i64)>,
+    /// The number of blocks.
     pub(crate) blocks: usize,
-    /// The outcomes of the different blocks: a repeated one tells nothing new.
+    /// The outcomes of the blocks.
     pub(crate) outcomes: BlockOutcomes,
     /// Matches of the new version against the old one that it won, drew and lost.
     pub(crate) results: [u64; 3],
@@ -93,8 +91,7 @@ impl Comparison {
         Self {
             measure,
             first: None,
-            transcripts: HashSet::new(),
-            repeated: 0,
+            different: HashSet::new(),
             blocks: 0,
             outcomes: BlockOutcomes::default(),
             results: [0; 3],
@@ -122,18 +119,25 @@ impl Comparison {
             }
         }
         let transcripts = block.each_ref().map(|played| played.outcome.transcript);
-        if self.transcripts.insert(transcripts) {
-            self.repeated = 0;
-            self.outcomes.add(self.outcome(&block));
-        } else {
-            self.repeated += 1;
-        }
+        let outcome = self.outcome(&block);
+        self.different.insert((transcripts, outcome));
+        self.outcomes.add(outcome);
         true
     }
 
-    /// Whether the last blocks only repeated earlier ones.
+    /// The number of different blocks.
+    pub(crate) fn different(&self) -> usize {
+        self.different.len()
+    }
+
+    /// Whether all blocks are the same, so that they say nothing of other matches.
+    pub(crate) fn is_one_block(&self) -> bool {
+        self.different.len() <= 1
+    }
+
+    /// Whether more blocks would only repeat the matches.
     pub(crate) fn only_repeats(&self) -> bool {
-        self.repeated >= MAX_REPEATED
+        self.is_one_block() && self.blocks >= MAX_REPEATED
     }
 
     fn outcome(&self, block: &[PlayedMatch; MATCHES]) -> i64 {

@@ -74,8 +74,9 @@ enum SlotEvent {
 
 impl Run<'_> {
     /// Plays all jobs. Calls `on_result` in the order of the jobs; results after a failed job
-    /// follow at the end. When `on_result` breaks, the other jobs are not played. A slot whose killed processes have not exited waits for them;
-    /// `on_recovery` is then called with the number of other slots.
+    /// follow at the end. When `on_result` breaks, the other jobs are not played. A slot whose
+    /// killed processes have not exited waits for them; `on_recovery` is then called with the
+    /// number of other slots.
     ///
     /// # Errors
     /// The first fault that occurred in all attempts, or [`Fault::Abandoned`].
