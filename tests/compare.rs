@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::process::Output;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Bots, run};
 
 /// Rules for two or three bots: each hears a number from the seed, adds its strength, and gets two
@@ -79,11 +79,12 @@ fn a_sequential_test_ends_when_it_is_decided() {
     let lab = Lab::new();
     let test = ["--sprt", "0 100", "--games", "600"];
     let (code, better) = lab.json(120, 0, &test);
-    assert_eq!((code, &better["decision"]), (Some(0), &"better".into()), "{better}");
+    assert_eq!((code, &better["decision"]), (Some(0), &"accepted".into()), "{better}");
+    assert_eq!(better["hypotheses"], json!({"elo": [0.0, 100.0]}));
     assert!(better["seeds"].as_u64().unwrap() < 200, "{better}");
     assert!(better["llr"].as_f64().unwrap() >= 2.94, "{better}");
     let (code, worse) = lab.json(0, 120, &test);
-    assert_eq!((code, &worse["decision"]), (Some(1), &"not_better".into()), "{worse}");
+    assert_eq!((code, &worse["decision"]), (Some(1), &"rejected".into()), "{worse}");
     assert!(better["won"].as_u64() > better["lost"].as_u64(), "{better}");
 
     // Matches that are played at once decide the same.
@@ -91,6 +92,7 @@ fn a_sequential_test_ends_when_it_is_decided() {
     for key in ["llr", "won", "drawn", "lost", "seeds", "elo95"] {
         assert_eq!(parallel[key], better[key], "{key}");
     }
+    assert_eq!(parallel["new"]["games"], better["new"]["games"]);
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn without_a_test_the_interval_decides() {
     let output = lab.compare(200, 0, &["--games", "60"]);
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{stdout}");
-    assert!(stdout.contains("60 games of 30 seeds\n"), "{stdout}");
+    assert!(stdout.contains("games: 60, seeds: 30\n"), "{stdout}");
     assert!(stdout.contains("; Elo +"), "{stdout}");
     assert!(stdout.ends_with("the new version is better\n"), "{stdout}");
     // Both are called `bot`, so their paths are shown.
@@ -113,6 +115,11 @@ fn without_a_test_the_interval_decides() {
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(4), "{stdout}");
     assert!(stdout.contains("result of the new version: 50.0 %"), "{stdout}");
+
+    // More than any luck: no interval, but all of many different games are won.
+    let (code, sweep) = lab.json(300, 0, &["--games", "20"]);
+    assert_eq!((code, &sweep["decision"]), (Some(0), &"better".into()), "{sweep}");
+    assert_eq!((&sweep["advantage"], &sweep["advantage95"]), (&json!(2.0), &Value::Null));
 }
 
 #[test]
@@ -121,8 +128,28 @@ fn the_same_games_again_decide_nothing() {
     let output = lab.compare(9, 3, &["--set", "luck=false", "--games", "500"]);
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(4), "{stdout}");
-    assert!(stdout.contains("40 games of 20 seeds, which gave 1 different pairs"), "{stdout}");
+    let extent = "games: 40, seeds: 20 (different pairs of games: 1)\n";
+    assert!(stdout.contains(extent), "{stdout}");
     assert!(stdout.contains("no interval") && stdout.contains("use no chance"), "{stdout}");
+    // At another table the seats change from seed to seed, but the games are copies as well.
+    let other = lab.bot(5);
+    let table = ["--set", "luck=false", "--games", "500", "--against", &other];
+    for test in [&[][..], &["--margin", "0 1"]] {
+        let (code, copies) = lab.json(9, 3, &[&table[..], test].concat());
+        assert_eq!((code, &copies["seeds"]), (Some(4), &json!(20)), "{copies}");
+    }
+}
+
+#[test]
+fn a_version_that_forfeits_every_game_is_worse() {
+    let lab = Lab::new();
+    let broken = lab.bots.python("broken", "sys.exit(3)");
+    let old = lab.bot(1);
+    let call = ["compare", &lab.package, &broken, &old, "--set", "luck=false"];
+    let output = run(&call);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    assert!(stdout.ends_with("the new version forfeits every game\n"), "{stdout}");
 }
 
 #[test]
@@ -132,8 +159,8 @@ fn versions_are_compared_at_the_tables_of_others() {
     let third = lab.bot(61);
     let table = ["--against", &other, "--against", &third, "--margin", "0 1", "--games", "400"];
     let (code, better) = lab.json(200, 0, &table);
-    assert_eq!((code, &better["decision"]), (Some(0), &"better".into()), "{better}");
-    assert_eq!(better["measure"], "points");
+    assert_eq!((code, &better["decision"]), (Some(0), &"accepted".into()), "{better}");
+    assert_eq!((&better["measure"], &better["seats"]), (&json!("points"), &json!(3)));
     assert_eq!(better["elo"], Value::Null);
     let (code, worse) = lab.json(0, 200, &table);
     assert_eq!(code, Some(1), "{worse}");
@@ -146,6 +173,7 @@ fn wrong_calls_name_the_remedy() {
     for (words, remedy) in [
         (vec!["--sprt", "5"], "write two rising numbers, as in '0 10'"),
         (vec!["--sprt", "5 0"], "write two rising numbers"),
+        (vec!["--sprt", "0 7000"], "--sprt: use values from -2000 to 2000 Elo"),
         (vec!["--sprt", "0 5", "--against", &other], "with --against use --margin"),
         (vec!["--sprt", "0 5", "--margin", "0 5"], "cannot be used with"),
         (vec!["--games", "1"], "--games 1: use 2 to 1000000"),
@@ -162,4 +190,11 @@ fn wrong_calls_name_the_remedy() {
     let output = lab.compare(1, 2, &[]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("strength is not for two bots; name the opponents"), "{stderr}");
+    let output = run(&["compare", "wojna", "bots/wojna/house", "bots/wojna/caller"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("with --against, or --set seats=2"), "{stderr}");
+    let blackjack = ["compare", "blackjack", "bots/blackjack/house", "bots/blackjack/house"];
+    let output = run(&[&blackjack[..], &["--set", "rounds=5"]].concat());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("--set rounds=1"), "{stderr}");
 }

@@ -74,7 +74,9 @@ mod tests {
 
     fn outcomes(blocks: &[i64]) -> BlockOutcomes {
         let mut outcomes = BlockOutcomes::default();
-        blocks.iter().for_each(|outcome| outcomes.add(*outcome));
+        for outcome in blocks {
+            outcomes.add(*outcome);
+        }
         outcomes
     }
 

@@ -16,7 +16,7 @@ use super::play::{SandboxArgs, scratch_dir, stop_on_signals};
 use crate::failure::Failure;
 use crate::output::{self, Columns, eprint_line, print};
 use crate::play::comparison::{self, Comparison, MATCHES, Measure, NEW, OLD};
-use crate::play::plan::Plan;
+use crate::play::plan::{JobKind, Plan};
 use crate::play::run::Run;
 use crate::play::tally::Tally;
 use crate::play::{bots, game, params, progress};
@@ -30,9 +30,9 @@ use crate::random_seed::draw_seed;
     Games for more bots need --against. Intervals are over seeds, 95 %. If all seeds give \
     the same games, nothing is decided.
 
-With --sprt or --margin the run ends as soon as it is decided (sequential test, 5 % errors).
-Without, it plays all games. Exit code 0: better (the second value accepted); 1: not better (the
-first value accepted, or worse); 4: undecided.
+With --sprt or --margin the run ends as soon as one of the two values is accepted (sequential
+test, about 5 % errors). Without, it plays all games. Exit code 0: the second value is accepted, or
+the new version is better; 1: the first value is accepted, or it is worse; 4: undecided.
 
 Examples:
   arbiter compare gomoku mybot/ old/mybot/
@@ -85,6 +85,11 @@ pub(super) struct Compare {
 const MAX_GAMES: usize = 1_000_000;
 /// Maximum number of matches at once.
 const MAX_JOBS: usize = 256;
+/// The largest difference in Elo of a hypothesis: odds of 100,000 to 1.
+const MAX_ELO: f64 = 2000.0;
+/// So many different blocks with the same outcome decide without an interval: if both versions were
+/// equal, all would have the same sign with probability 2/2⁶ = 3 %.
+const LEAST_EQUAL: usize = 6;
 
 /// Parses two rising numbers.
 fn two_values(text: &str) -> Result<[f64; 2], String> {
@@ -108,6 +113,8 @@ struct Report<'a> {
     comparison: Comparison,
     tally: Tally,
     seed: String,
+    /// Whether matches are missing after an interruption or a fault.
+    is_interrupted: bool,
 }
 
 impl Compare {
@@ -116,8 +123,7 @@ impl Compare {
         let host = Arc::new(Host::prepare(self.sandbox.policy)?);
         let stop = stop_on_signals()?;
         let game = game::find(games, &self.game, &host, &stop)?;
-        let pair = self.against.is_empty().then_some(2);
-        let params = params::parse(&game, &self.set, None, pair)?;
+        let params = params::parse(&game, &self.set, None, None)?;
         let paths = self.paths(&params)?;
         let seed = self.seed.clone().map_or_else(draw_seed, Ok)?;
         let scratch = scratch_dir()?;
@@ -138,13 +144,18 @@ impl Compare {
             records: None,
             state: None,
         };
-        let report = self.play(&run, seed)?;
-        print(|out| {
+        let report = self.play(&run, seed);
+        let printed = print(|out| {
             if self.json {
                 return out.json(&report.json());
             }
             report.lines().iter().try_for_each(|line| out.line(line))
-        })?;
+        });
+        match printed {
+            // The exit code still answers.
+            Ok(()) | Err(Failure::OutputClosed) => {}
+            Err(failure) => return Err(failure),
+        }
         match report.decision() {
             Decision::High => Ok(()),
             Decision::Low => Err(Failure::Negative(String::new())),
@@ -160,6 +171,8 @@ impl Compare {
             format!("--jobs {jobs}: use 1 to {MAX_JOBS}")
         } else if self.sprt.is_some() && !self.against.is_empty() {
             "--sprt is for two versions against each other; with --against use --margin".to_owned()
+        } else if self.sprt.is_some_and(|elo| elo.iter().any(|elo| elo.abs() > MAX_ELO)) {
+            format!("--sprt: use values from -{MAX_ELO} to {MAX_ELO} Elo")
         } else {
             return Ok(());
         }))
@@ -169,16 +182,24 @@ impl Compare {
     fn paths(&self, params: &Params) -> Result<Vec<PathBuf>, Failure> {
         let seats = params.seats();
         let game = params.game();
-        if params.rounds().is_some_and(|rounds| rounds > 1) {
-            let cause = "episodes are not compared; leave out the number of rounds";
-            return Err(Failure::usage(format!("{game}: {cause}")));
+        if let Some(episodes) = &game.episodes
+            && params.rounds().is_some_and(|rounds| rounds > 1)
+        {
+            let key = &episodes.rounds_param;
+            let cause = "episodes are not compared, but single rounds are";
+            return Err(Failure::usage(format!("{game}: {cause}: --set {key}=1")));
         }
         if *seats.end() == 1 {
             return Err(Failure::usage(format!("{game} is for one bot: play each version alone")));
         }
         if self.against.is_empty() && !seats.contains(&2) {
+            let other = match &game.seats_param {
+                Some(key) if game.seats.contains(&2) => format!(", or --set {key}=2"),
+                _ => String::new(),
+            };
             return Err(Failure::usage(format!(
-                "{game} is not for two bots; name the opponents of both versions with --against"
+                "{game} is not for two bots; name the opponents of both versions with \
+                 --against{other}"
             )));
         }
         let least = seats.start() - 1;
@@ -193,21 +214,25 @@ impl Compare {
     }
 
     /// Plays blocks until they decide.
-    fn play<'a>(&self, run: &Run<'a>, seed: String) -> Result<Report<'a>, Failure> {
+    fn play<'a>(&self, run: &Run<'a>, seed: String) -> Report<'a> {
         let plan = run.plan;
         let hypotheses = self.hypotheses();
         let is_paired = self.against.is_empty() && self.margin.is_none();
         let measure = if is_paired { Measure::Results } else { Measure::Points };
         let tally = Tally::new(plan.entries.len());
         let comparison = Comparison::new(measure);
-        let mut report = Report { plan, hypotheses, measure, comparison, tally, seed };
+        let is_interrupted = false;
+        let mut report =
+            Report { plan, hypotheses, measure, comparison, tally, seed, is_interrupted };
         let bar = progress::bar(plan.jobs.len(), "games");
         let result = run.play(
             |job, result| {
                 bar.inc(1);
-                report.tally.add(&result);
-                if !report.comparison.add(job.number, result) {
+                let Some(block) = report.comparison.add(job.number, result) else {
                     return ControlFlow::Continue(());
+                };
+                for result in &block {
+                    report.tally.add(result);
                 }
                 if let Some(hypotheses) = hypotheses {
                     let llr = hypotheses.llr(&report.comparison.outcomes);
@@ -223,16 +248,15 @@ impl Compare {
             |_| {},
         );
         bar.finish_and_clear();
-        match result {
-            Ok(()) => Ok(report),
-            // What was played is shown: it is no worse than a run with fewer games.
-            Err(Fault::Abandoned) if report.comparison.blocks > 0 => {
-                eprint_line("interrupted");
-                Ok(report)
-            }
-            Err(Fault::Abandoned) => Err(Failure::Negative("interrupted".to_owned())),
-            Err(fault) => Err(Failure::Negative(format!("{fault}; retries failed too"))),
+        // What was played is shown: it is no worse than a run with fewer games.
+        if let Err(fault) = result {
+            report.is_interrupted = true;
+            eprint_line(&match fault {
+                Fault::Abandoned => "interrupted".to_owned(),
+                fault => format!("error: {fault}; retries failed too"),
+            });
         }
+        report
     }
 }
 
@@ -241,19 +265,33 @@ impl Report<'_> {
     /// nothing.
     fn test(&self) -> Decision {
         match self.hypotheses {
-            Some(hypotheses) if !self.comparison.is_one_block() => {
+            Some(hypotheses) if !self.comparison.has_no_chance() => {
                 Hypotheses::decide(hypotheses.llr(&self.comparison.outcomes))
             }
             _ => Decision::Undecided,
         }
     }
 
-    /// What the matches decide: by the test, or else by the interval.
+    /// Whether the new version forfeited every match, and the old one none.
+    fn only_forfeits(&self) -> bool {
+        let forfeits = |entry: usize| self.tally.0[entry].sums.forfeits.iter().sum::<i64>();
+        let matches = self.tally.0[NEW].sums.matches;
+        self.comparison.only_repeats() && forfeits(NEW) == matches && forfeits(OLD) == 0
+    }
+
+    /// What the matches decide: by the test, or else by the interval of all matches.
     fn decision(&self) -> Decision {
-        if self.hypotheses.is_some() {
+        if self.only_forfeits() {
+            return Decision::Low;
+        }
+        if self.hypotheses.is_some() || self.is_interrupted {
             return self.test();
         }
+        let is_varied = self.comparison.different() >= LEAST_EQUAL;
         match self.mean() {
+            _ if self.comparison.has_no_chance() => Decision::Undecided,
+            Some(Mean { mean, margin: None }) if is_varied && mean > 0.0 => Decision::High,
+            Some(Mean { mean, margin: None }) if is_varied && mean < 0.0 => Decision::Low,
             Some(Mean { mean, margin: Some(margin) }) if mean - margin > 0.0 => Decision::High,
             Some(Mean { mean, margin: Some(margin) }) if mean + margin < 0.0 => Decision::Low,
             _ => Decision::Undecided,
@@ -334,16 +372,29 @@ impl Report<'_> {
         table
     }
 
+    /// The number of seats of a table.
+    fn seats(&self) -> usize {
+        match self.plan.jobs.first().map(|job| &job.kind) {
+            Some(JobKind::Match(seats)) => seats.len(),
+            _ => unreachable!("a comparison has matches"),
+        }
+    }
+
     /// How much was played.
     fn extent(&self) -> String {
         let blocks = self.comparison.blocks;
         let games = blocks * MATCHES;
-        match self.comparison.different() {
-            different if different < blocks => {
-                format!("{games} games of {blocks} seeds, which gave {different} different pairs")
-            }
-            _ => format!("{games} games of {blocks} seeds"),
-        }
+        let tables = match self.seats() {
+            2 => String::new(),
+            seats => format!(" at tables of {seats}"),
+        };
+        let different = self.comparison.different();
+        let repeated = if different < blocks {
+            format!(" (different pairs of games: {different})")
+        } else {
+            String::new()
+        };
+        format!("games: {games}, seeds: {blocks}{tables}{repeated}")
     }
 
     /// The advantage of the new version, for people.
@@ -351,9 +402,12 @@ impl Report<'_> {
         let Mean { mean, margin } = self.mean()?;
         let value = match self.measure {
             Measure::Results => {
-                let result = 50.0 + 25.0 * mean;
-                let margin = margin.map(|margin| format!(" ± {:.1}", 25.0 * margin));
-                format!("result of the new version: {result:.1}{} %", margin.unwrap_or_default())
+                let percent = |mean: f64| (50.0 + 25.0 * mean).clamp(0.0, 100.0);
+                let interval = margin.map(|margin| {
+                    format!(" ({:.1} to {:.1})", percent(mean - margin), percent(mean + margin))
+                });
+                let interval = interval.unwrap_or_default();
+                format!("result of the new version: {:.1} %{interval}", percent(mean))
             }
             Measure::Points => {
                 format!("points more from a seed: {}", output::mean(mean, margin))
@@ -378,22 +432,33 @@ impl Report<'_> {
             Hypotheses::Elo { low, high } => (low, high, "Elo"),
             Hypotheses::Margin { low, high } => (low, high, "points"),
         });
-        let repeats = self.comparison.only_repeats();
         match (self.decision(), values) {
+            _ if self.only_forfeits() => "the new version forfeits every game".to_owned(),
             (Decision::High, None) => "the new version is better".to_owned(),
             (Decision::Low, None) => "the new version is worse".to_owned(),
             (Decision::High, Some((low, high, unit))) => {
-                format!("accepted: rather {high} than {low} {unit} better")
+                format!("accepted: {high:+} {unit} rather than {low:+}")
             }
             (Decision::Low, Some((low, high, unit))) => {
-                format!("rejected: rather {low} than {high} {unit} better")
+                format!("rejected: {low:+} {unit} rather than {high:+}")
             }
-            (Decision::Undecided, _) if repeats => {
+            (Decision::Undecided, _) if self.comparison.only_repeats() => {
                 "undecided: all seeds gave the same games, so that more of them tell nothing; the \
-                 bots and the game use no chance"
+                 bots and the game seem to use no chance"
                     .to_owned()
             }
             (Decision::Undecided, _) => "undecided; play more with --games".to_owned(),
+        }
+    }
+
+    /// The decision in one word.
+    fn decision_word(&self) -> &'static str {
+        match (self.decision(), self.hypotheses) {
+            (Decision::High, Some(_)) => "accepted",
+            (Decision::Low, Some(_)) => "rejected",
+            (Decision::High, None) => "better",
+            (Decision::Low, None) => "worse",
+            (Decision::Undecided, _) => "undecided",
         }
     }
 
@@ -419,22 +484,26 @@ impl Report<'_> {
             "seed": self.seed,
             "new": version(NEW),
             "old": version(OLD),
+            "seats": self.seats(),
             "seeds": comparison.blocks,
             "different": comparison.different(),
             "won": won, "drawn": drawn, "lost": lost,
             "measure": match self.measure { Measure::Results => "half_points", Measure::Points => "points" },
-            "mean": mean.map(|mean| mean.mean),
-            "interval95": mean.and_then(|mean| mean.margin),
+            "advantage": mean.map(|mean| mean.mean),
+            "advantage95": mean.and_then(|Mean { mean, margin }| {
+                margin.map(|margin| [mean - margin, mean + margin])
+            }),
             "elo": elo.map(|(elo, _)| elo),
             "elo95": elo.and_then(|(_, interval)| interval),
             "probability_better": self.probability(),
             "llr": self.hypotheses.map(|hypotheses| hypotheses.llr(&comparison.outcomes)),
             "llr_bounds": self.hypotheses.map(|_| [low, high]),
-            "decision": match self.decision() {
-                Decision::High => "better",
-                Decision::Low => "not_better",
-                Decision::Undecided => "undecided",
-            },
+            "hypotheses": self.hypotheses.map(|hypotheses| match hypotheses {
+                Hypotheses::Elo { low, high } => json!({"elo": [low, high]}),
+                Hypotheses::Margin { low, high } => json!({"points": [low, high]}),
+            }),
+            "interrupted": self.is_interrupted,
+            "decision": self.decision_word(),
         })
     }
 }

@@ -2,7 +2,8 @@
 //! only in which version plays, so that luck cancels: either both versions meet with seats
 //! exchanged, or each takes the same seat at the same table.
 
-use std::collections::HashSet;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
 use arbiter_games::{Params, Seed};
 use arbiter_ranking::BlockOutcomes;
@@ -20,8 +21,8 @@ pub(crate) const OLD: usize = 1;
 /// The number of matches of a block.
 pub(crate) const MATCHES: usize = 2;
 
-/// A comparison ends if so many blocks all had the same matches. Others would have them, too, since
-/// neither the bots nor the game use chance.
+/// A comparison ends if at least so many blocks had the same matches wherever they had the same
+/// seats. Others would have them, too: neither the bots nor the game seem to use chance.
 const MAX_REPEATED: usize = 20;
 
 /// What the outcome of a block is.
@@ -74,9 +75,10 @@ fn table(version: usize, block: usize, opponents: usize, size: usize) -> Vec<usi
 pub(crate) struct Comparison {
     measure: Measure,
     /// The first match of an unfinished block, with its number.
-    first: Option<(usize, PlayedMatch)>,
-    /// The different blocks: transcripts and outcome. Luck may show in the outcome only.
-    different: HashSet<([TranscriptHash; MATCHES], i64)>,
+    first: Option<(usize, JobResult)>,
+    /// For the seats of each block's first match, the different blocks: transcripts and outcome.
+    /// Luck may show in the outcome only.
+    different: HashMap<Vec<usize>, HashSet<([TranscriptHash; MATCHES], i64)>>,
     /// The number of blocks.
     pub(crate) blocks: usize,
     /// The outcomes of the blocks.
@@ -91,7 +93,7 @@ impl Comparison {
         Self {
             measure,
             first: None,
-            different: HashSet::new(),
+            different: HashMap::new(),
             blocks: 0,
             outcomes: BlockOutcomes::default(),
             results: [0; 3],
@@ -99,55 +101,55 @@ impl Comparison {
     }
 
     /// Adds the match of a job, in the order of the plan. Matches may be missing after an
-    /// interruption. Returns whether a block is complete.
-    pub(crate) fn add(&mut self, number: usize, mut result: JobResult) -> bool {
-        let played = result.matches.pop().expect("each job of a comparison is one match");
+    /// interruption. Returns the block that it completes.
+    pub(crate) fn add(&mut self, number: usize, result: JobResult) -> Option<[JobResult; MATCHES]> {
         let first = match self.first.take() {
             Some((before, first)) if before + 1 == number && number.is_multiple_of(MATCHES) => {
                 first
             }
             _ => {
-                self.first = Some((number, played));
-                return false;
+                self.first = Some((number, result));
+                return None;
             }
         };
         self.blocks += 1;
-        let block = [first, played];
-        for played in &block {
-            if let Some(half_points) = half_points(played) {
-                self.results[2 - half_points] += 1;
-            }
+        let block = [first, result];
+        let matches = block.each_ref().map(|job| &job.matches[0]);
+        for half_points in matches.into_iter().filter_map(half_points) {
+            self.results[2 - half_points] += 1;
         }
-        let transcripts = block.each_ref().map(|played| played.outcome.transcript);
-        let outcome = self.outcome(&block);
-        self.different.insert((transcripts, outcome));
+        let transcripts = matches.map(|played| played.outcome.transcript);
+        let outcome = self.outcome(matches);
+        let seats = matches[0].seats.clone();
+        self.different.entry(seats).or_default().insert((transcripts, outcome));
         self.outcomes.add(outcome);
-        true
+        Some(block)
     }
 
     /// The number of different blocks.
     pub(crate) fn different(&self) -> usize {
-        self.different.len()
+        self.different.values().map(HashSet::len).sum()
     }
 
-    /// Whether all blocks are the same, so that they say nothing of other matches.
-    pub(crate) fn is_one_block(&self) -> bool {
-        self.different.len() <= 1
+    /// Whether all blocks with the same seats are the same, so that they say nothing of other
+    /// matches.
+    pub(crate) fn has_no_chance(&self) -> bool {
+        self.different.values().all(|blocks| blocks.len() <= 1)
     }
 
     /// Whether more blocks would only repeat the matches.
     pub(crate) fn only_repeats(&self) -> bool {
-        self.is_one_block() && self.blocks >= MAX_REPEATED
+        self.has_no_chance() && self.blocks >= MAX_REPEATED.max(2 * self.different.len())
     }
 
-    fn outcome(&self, block: &[PlayedMatch; MATCHES]) -> i64 {
+    fn outcome(&self, block: [&PlayedMatch; MATCHES]) -> i64 {
         match self.measure {
             Measure::Results => {
-                let half_points = block.iter().filter_map(half_points).sum::<usize>();
+                let half_points = block.into_iter().filter_map(half_points).sum::<usize>();
                 i64::try_from(half_points).expect("at most four")
             }
             Measure::Points => block
-                .iter()
+                .into_iter()
                 .map(|played| points(played, NEW).unwrap_or(0) - points(played, OLD).unwrap_or(0))
                 .sum(),
         }
@@ -169,15 +171,72 @@ fn half_points(played: &PlayedMatch) -> Option<usize> {
     };
     let order = score(NEW)?.0.cmp(&score(OLD)?.0);
     Some(match order {
-        std::cmp::Ordering::Greater => 2,
-        std::cmp::Ordering::Equal => 1,
-        std::cmp::Ordering::Less => 0,
+        Ordering::Greater => 2,
+        Ordering::Equal => 1,
+        Ordering::Less => 0,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use arbiter_games::{Micros, Score, SeatResult};
+    use arbiter_replay::Transcript;
+    use arbiter_worker::match_runner::MatchOutcome;
+    use arbiter_worker::sandbox::Level;
+
     use super::*;
+
+    /// A match in which the entries have these points.
+    fn job(seats: Vec<usize>, points: &[i64]) -> JobResult {
+        let result = |entry: &usize| SeatResult {
+            score: Score(vec![points[*entry]]),
+            forfeit: None,
+            bad_answers: 0,
+        };
+        let outcome = MatchOutcome {
+            results: seats.iter().map(result).collect(),
+            transcript: Transcript::default().hash(),
+            seats: Vec::new(),
+            wall_time: Micros::ZERO,
+            level: Level::D,
+            startup_times: Vec::new(),
+            margin_used: Micros::ZERO,
+        };
+        let played = PlayedMatch { round_table: None, seed: Seed([0; 32]), seats, outcome };
+        JobResult { matches: vec![played], scores: Vec::new() }
+    }
+
+    #[test]
+    fn only_whole_blocks_count() {
+        let mut comparison = Comparison::new(Measure::Results);
+        // Match 2 is missing.
+        for (number, is_whole) in [(1, false), (3, false), (4, true), (6, false), (7, false)] {
+            let seats = if number % 2 == 1 { vec![NEW, OLD] } else { vec![OLD, NEW] };
+            let block = comparison.add(number, job(seats, &[2, 0]));
+            assert_eq!(block.is_some(), is_whole, "{number}");
+        }
+        assert_eq!((comparison.blocks, comparison.results), (1, [2, 0, 0]));
+        assert_eq!(comparison.outcomes.count(4), 1);
+    }
+
+    #[test]
+    fn copies_of_matches_with_the_same_seats_show_no_chance() {
+        let mut comparison = Comparison::new(Measure::Points);
+        let mut play = |block: usize, points: &[i64]| {
+            for (number, version) in (2 * block + 1..).zip([NEW, OLD]) {
+                let mut seats = vec![2];
+                seats.insert(block % 2, version);
+                comparison.add(number, job(seats, points));
+            }
+            comparison.only_repeats()
+        };
+        // The seats differ from block to block, but each block with the same seats is the same.
+        for block in 0..MAX_REPEATED - 1 {
+            assert!(!play(block, &[3, 1, 0]), "{block}");
+        }
+        assert!(play(MAX_REPEATED - 1, &[3, 1, 0]));
+        assert!(!play(MAX_REPEATED, &[2, 1, 0]), "a different block shows chance");
+    }
 
     #[test]
     fn both_versions_take_each_seat_against_the_same_opponents() {

@@ -113,7 +113,9 @@ impl Run<'_> {
                         }
                         match result.unwrap_or_else(|panic| resume_unwind(panic)) {
                             Ok(result) => ready = in_order.push(index, result),
-                            Err(fault) => slots.fail(fault),
+                            // A match that is not needed any more may fail.
+                            Err(fault) if flow.is_continue() => slots.fail(fault),
+                            Err(_) => {}
                         }
                     }
                 }

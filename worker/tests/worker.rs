@@ -1,5 +1,7 @@
 //! A worker against a scripted coordinator.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "worker/packages.rs"]
 mod packages;
 mod support;
