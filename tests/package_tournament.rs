@@ -344,15 +344,13 @@ for line in sys.stdin:
     print(json.dumps({'do': do}), flush=True)
 ";
 
-/// Writes a package for one bot, with two bots: one takes all points, the other half of them.
-fn solo_package(folder: &Path) -> PathBuf {
-    let game = folder.join("reach");
-    let descriptor = "name = \"reach\"\ntitle = \"Reach\"\nversion = \"1\"\nseats = [1, 1]\n\
-        score = [\"points\"]\nschedule = \"solo\"\nrules = { run = [\"python3\", \"rules.py\"] }\n";
+/// Writes a package with rules in Python into the new folder `game`. Each bot replies with the
+/// number that it is told, divided by its divisor.
+fn write_package(game: PathBuf, descriptor: &str, rules: &str, bots: &[(&str, u32)]) -> PathBuf {
     fs::create_dir_all(&game).unwrap();
     fs::write(game.join("game.toml"), descriptor).unwrap();
-    fs::write(game.join("rules.py"), SOLO_RULES).unwrap();
-    for (name, divisor) in [("all", 1), ("half", 2)] {
+    fs::write(game.join("rules.py"), rules).unwrap();
+    for (name, divisor) in bots {
         let bot = game.join("bots").join(name);
         fs::create_dir_all(&bot).unwrap();
         let manifest = format!("name = \"{name}\"\nrun = [\"python3\", \"bot.py\"]\n");
@@ -361,6 +359,13 @@ fn solo_package(folder: &Path) -> PathBuf {
         fs::write(bot.join("bot.py"), program).unwrap();
     }
     game
+}
+
+/// Writes a package for one bot, with two bots: one takes all points, the other half of them.
+fn solo_package(folder: &Path) -> PathBuf {
+    let descriptor = "name = \"reach\"\ntitle = \"Reach\"\nversion = \"1\"\nseats = [1, 1]\n\
+        score = [\"points\"]\nschedule = \"solo\"\nrules = { run = [\"python3\", \"rules.py\"] }\n";
+    write_package(folder.join("reach"), descriptor, SOLO_RULES, &[("all", 1), ("half", 2)])
 }
 
 #[test]
@@ -424,24 +429,17 @@ for line in sys.stdin:
 
 /// Writes a package of episodes, with three bots that bet different parts of their purse.
 fn purse_package(folder: &Path) -> PathBuf {
-    let game = folder.join("purse");
     let descriptor = "name = \"purse\"\ntitle = \"Purse\"\nversion = \"1\"\nseats = [1, 2]\n\
         score = [\"coins\", \"wins\"]\nrules = { run = [\"python3\", \"rules.py\"] }\n\
         [episodes]\nrounds = \"rounds\"\nscore = \"purse\"\nleast = 1\ncolumn = \"solvent\"\n\
         [params.rounds]\ntype = \"integer\"\ndefault = 4\nmin = 1\nmax = 9\nhelp = \"rounds\"\n\
         [params.purse]\ntype = \"per_seat\"\ndefault = 64\nmin = 0\nhelp = \"coins\"\n";
-    fs::create_dir_all(&game).unwrap();
-    fs::write(game.join("game.toml"), descriptor).unwrap();
-    fs::write(game.join("rules.py"), PURSE_RULES).unwrap();
-    for (name, divisor) in [("all", 1), ("half", 2), ("little", 8)] {
-        let bot = game.join("bots").join(name);
-        fs::create_dir_all(&bot).unwrap();
-        let manifest = format!("name = \"{name}\"\nrun = [\"python3\", \"bot.py\"]\n");
-        fs::write(bot.join("bot.toml"), manifest).unwrap();
-        let program = format!("print(int(input().split()[1]) // {divisor}, flush=True)\ninput()\n");
-        fs::write(bot.join("bot.py"), program).unwrap();
-    }
-    game
+    write_package(
+        folder.join("purse"),
+        descriptor,
+        PURSE_RULES,
+        &[("all", 1), ("half", 2), ("little", 8)],
+    )
 }
 
 #[test]

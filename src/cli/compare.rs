@@ -12,7 +12,7 @@ use arbiter_worker::sandbox::Host;
 use clap::{ArgAction, Args};
 use serde_json::{Value, json};
 
-use super::play::{SandboxArgs, scratch_dir, stop_on_signals};
+use super::play::{MAX_GAMES, MAX_JOBS, SandboxArgs, scratch_dir, stop_on_signals};
 use crate::failure::Failure;
 use crate::output::{self, Columns, eprint_line, print};
 use crate::play::comparison::{self, Comparison, MATCHES, Measure, NEW, OLD};
@@ -81,14 +81,10 @@ pub(super) struct Compare {
     json: bool,
 }
 
-/// Maximum number of games in one run.
-const MAX_GAMES: usize = 1_000_000;
-/// Maximum number of matches at once.
-const MAX_JOBS: usize = 256;
 /// The largest difference in Elo of a hypothesis: odds of 100,000 to 1.
 const MAX_ELO: f64 = 2000.0;
-/// So many different blocks with the same outcome decide without an interval: if both versions were
-/// equal, all would have the same sign with probability 2/2⁶ = 3 %.
+/// The minimum number of different blocks that decide without an interval, because all have the
+/// same outcome. Equal versions have six outcomes of the same sign with probability 2/2⁶ = 3 %.
 const LEAST_EQUAL: usize = 6;
 
 /// Parses two rising numbers.
@@ -234,8 +230,7 @@ impl Compare {
                 for result in &block {
                     report.tally.add(result);
                 }
-                if let Some(hypotheses) = hypotheses {
-                    let llr = hypotheses.llr(&report.comparison.outcomes);
+                if let Some(llr) = report.llr() {
                     bar.set_message(format!("log-likelihood ratio {llr:+.2}, games"));
                 }
                 match report.test() {
@@ -261,15 +256,16 @@ impl Compare {
 }
 
 impl Report<'_> {
+    /// The log-likelihood ratio of the sequential test, if there is one.
+    fn llr(&self) -> Option<f64> {
+        self.hypotheses.map(|hypotheses| hypotheses.llr(&self.comparison.outcomes))
+    }
+
     /// What the sequential test has decided, if there is one. The same matches again decide
     /// nothing.
     fn test(&self) -> Decision {
-        match self.hypotheses {
-            Some(hypotheses) if !self.comparison.has_no_chance() => {
-                Hypotheses::decide(hypotheses.llr(&self.comparison.outcomes))
-            }
-            _ => Decision::Undecided,
-        }
+        let llr = self.llr().filter(|_| !self.comparison.has_no_chance());
+        llr.map_or(Decision::Undecided, Hypotheses::decide)
     }
 
     /// Whether the new version forfeited every match, and the old one none.
@@ -334,9 +330,8 @@ impl Report<'_> {
         lines.extend(probability.map(|probability| {
             format!("probability that the new version is better: {:.1} %", 100.0 * probability)
         }));
-        lines.extend(self.hypotheses.map(|hypotheses| {
+        lines.extend(self.llr().map(|llr| {
             let (low, high) = Hypotheses::bounds();
-            let llr = hypotheses.llr(&self.comparison.outcomes);
             format!("log-likelihood ratio {llr:.2}, decided at {low:.2} or {high:.2}")
         }));
         lines.push(self.conclusion());
@@ -496,7 +491,7 @@ impl Report<'_> {
             "elo": elo.map(|(elo, _)| elo),
             "elo95": elo.and_then(|(_, interval)| interval),
             "probability_better": self.probability(),
-            "llr": self.hypotheses.map(|hypotheses| hypotheses.llr(&comparison.outcomes)),
+            "llr": self.llr(),
             "llr_bounds": self.hypotheses.map(|_| [low, high]),
             "hypotheses": self.hypotheses.map(|hypotheses| match hypotheses {
                 Hypotheses::Elo { low, high } => json!({"elo": [low, high]}),

@@ -86,10 +86,10 @@ impl SandboxArgs {
 }
 
 /// Maximum number of games in one run.
-const MAX_GAMES: usize = 1_000_000;
+pub(super) const MAX_GAMES: usize = 1_000_000;
 
 /// Maximum number of matches at once.
-const MAX_JOBS: usize = 256;
+pub(super) const MAX_JOBS: usize = 256;
 
 /// The end of the help text: examples, and all parameters of all games.
 pub(super) fn after_help(games: &Games) -> String {

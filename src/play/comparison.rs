@@ -21,8 +21,9 @@ pub(crate) const OLD: usize = 1;
 /// The number of matches of a block.
 pub(crate) const MATCHES: usize = 2;
 
-/// A comparison ends if at least so many blocks had the same matches wherever they had the same
-/// seats. Others would have them, too: neither the bots nor the game seem to use chance.
+/// The minimum number of blocks after which a comparison ends because matches only repeat. Blocks
+/// with the same seats then always had the same matches, so the bots and the game seem to use no
+/// chance.
 const MAX_REPEATED: usize = 20;
 
 /// What the outcome of a block is.
@@ -148,29 +149,28 @@ impl Comparison {
                 let half_points = block.into_iter().filter_map(half_points).sum::<usize>();
                 i64::try_from(half_points).expect("at most four")
             }
-            Measure::Points => block
-                .into_iter()
-                .map(|played| points(played, NEW).unwrap_or(0) - points(played, OLD).unwrap_or(0))
-                .sum(),
+            Measure::Points => {
+                block.into_iter().map(|played| points(played, NEW) - points(played, OLD)).sum()
+            }
         }
     }
 }
 
-/// The first component of an entry's score, if it sat at the table.
-fn points(played: &PlayedMatch, entry: usize) -> Option<i64> {
+/// An entry's score, if it sat at the table.
+fn score(played: &PlayedMatch, entry: usize) -> Option<&[i64]> {
     let seat = played.seats.iter().position(|seated| *seated == entry)?;
-    played.outcome.results[seat].score.0.first().copied()
+    Some(&played.outcome.results[seat].score.0)
+}
+
+/// The first component of an entry's score; 0 if it did not sit at the table.
+fn points(played: &PlayedMatch, entry: usize) -> i64 {
+    score(played, entry).and_then(|score| score.first()).copied().unwrap_or(0)
 }
 
 /// The result of the new version against the old one: 2 for a win, 1 for a draw. None if they do
 /// not sit at one table.
 fn half_points(played: &PlayedMatch) -> Option<usize> {
-    let score = |entry: usize| {
-        let seat = played.seats.iter().position(|seated| *seated == entry)?;
-        Some(&played.outcome.results[seat].score)
-    };
-    let order = score(NEW)?.0.cmp(&score(OLD)?.0);
-    Some(match order {
+    Some(match score(played, NEW)?.cmp(score(played, OLD)?) {
         Ordering::Greater => 2,
         Ordering::Equal => 1,
         Ordering::Less => 0,

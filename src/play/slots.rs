@@ -76,7 +76,7 @@ impl Slots {
     /// Stops assigning jobs. The first fault is the result of the run.
     pub(crate) fn fail(&mut self, fault: Fault) {
         self.failed.get_or_insert(fault);
-        self.waiting.clear();
+        self.finish();
     }
 
     /// Stops assigning jobs, because the others are not needed.
