@@ -11,7 +11,7 @@ use super::syscalls;
 /// empty and every slot may use any processor.
 ///
 /// The referees use the remaining processors. Even if none remain, a referee runs as soon as its
-/// bot replies: see [`RefereePriority`].
+/// bot replies: see [`SlotThread::referee_priority`].
 pub fn slot_cores(slot: usize, slots: usize) -> Vec<usize> {
     share(&thread_cores(), slot, slots)
 }
