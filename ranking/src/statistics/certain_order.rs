@@ -1,0 +1,172 @@
+//! Which entrants are surely above others, with all statements true together.
+
+use super::covariance::{Covariance, DifferenceError};
+use super::quantiles::normal_quantile;
+use super::resampling::{REPLICATES, Replicates};
+use super::{CONFIDENCE, matches_needed, normal_cdf, student_quantile};
+
+/// The maximum number of steps of the step-down procedure. Each one tells more entrants apart.
+const MAX_STEPS: usize = 8;
+/// Above this number of degrees of freedom, quantiles are those of this number.
+const MAX_DEGREES: usize = 1000;
+
+/// How many entrants are surely above and below each entrant.
+#[derive(Debug)]
+pub(super) struct CertainOrder {
+    /// The number of standard errors that all differences stay within, for a normal error.
+    pub(super) critical: f64,
+    above: Vec<usize>,
+    below: Vec<usize>,
+    /// For each entrant, the maximum over its opponents of half the width of the interval divided
+    /// by the difference: its rank is certain if this is less than 1.
+    doubt: Vec<f64>,
+}
+
+impl CertainOrder {
+    /// Tells the entrants apart, step by step: pairs that are told apart need no more protection
+    /// against chance, so that the others can be told apart by smaller differences.
+    pub(super) fn of(means: &[f64], covariance: &Covariance, replicates: &Replicates) -> Self {
+        let entrants = means.len();
+        let mut critical = critical_value(covariance, replicates, |_, _| true);
+        let mut order = Self::with(means, covariance, critical, critical);
+        let first = critical;
+        for _ in 1..MAX_STEPS {
+            let margins = Margins::new(critical);
+            let is_open = |pair: [usize; 2], error: DifferenceError| {
+                difference(means, pair).abs() <= margins.of(error)
+            };
+            critical = critical_value(covariance, replicates, is_open);
+            let next = Self::with(means, covariance, first, critical);
+            let is_done = next.below == order.below;
+            order = next;
+            if is_done {
+                break;
+            }
+        }
+        debug_assert_eq!(order.above.len(), entrants);
+        order
+    }
+
+    fn with(means: &[f64], covariance: &Covariance, critical: f64, step: f64) -> Self {
+        let mut above = vec![0; means.len()];
+        let mut below = vec![0; means.len()];
+        let mut doubt = vec![0.0_f64; means.len()];
+        let margins = Margins::new(step);
+        covariance.each_pair(|pair, error| {
+            let difference = difference(means, pair);
+            let margin = margins.of(error);
+            let [first, second] = pair;
+            if difference.abs() > margin {
+                let [better, worse] = if difference > 0.0 { pair } else { [second, first] };
+                below[better] += 1;
+                above[worse] += 1;
+            }
+            let ratio = if margin == 0.0 { 0.0 } else { margin / difference.abs() };
+            doubt[first] = doubt[first].max(ratio);
+            doubt[second] = doubt[second].max(ratio);
+        });
+        for (entrant, doubt) in doubt.iter_mut().enumerate() {
+            if !covariance.is_complete() || !covariance.is_known(entrant) {
+                *doubt = f64::INFINITY;
+            }
+        }
+        Self { critical, above, below, doubt }
+    }
+
+    /// The best and the worst possible rank.
+    pub(super) fn rank_set(&self, entrant: usize) -> (usize, usize) {
+        (1 + self.above[entrant], self.above.len() - self.below[entrant])
+    }
+
+    /// The number of further matches after which the rank of an entrant with `matches` matches is
+    /// certain.
+    pub(super) fn matches_needed(&self, entrant: usize, matches: u64) -> Option<u64> {
+        matches_needed(self.doubt[entrant], 1.0, matches)
+    }
+}
+
+fn difference(means: &[f64], [first, second]: [usize; 2]) -> f64 {
+    means[first] - means[second]
+}
+
+/// The number of standard errors that the differences of all open pairs stay within, with a
+/// probability of [`CONFIDENCE`]: from the replicates or, if they are not kept, from the number of
+/// pairs (Šidák 1967, which is hardly larger for many pairs).
+fn critical_value(
+    covariance: &Covariance,
+    replicates: &Replicates,
+    is_open: impl Fn([usize; 2], DifferenceError) -> bool,
+) -> f64 {
+    let mut maxima = vec![0.0_f32; REPLICATES];
+    let mut pairs = 0_u32;
+    covariance.each_pair(|pair, error| {
+        if error.error == 0.0 || !is_open(pair, error) {
+            return;
+        }
+        pairs += 1;
+        let [first, second] = pair.map(|entrant| replicates.errors(entrant));
+        if let (Some(first), Some(second)) = (first, second) {
+            let scale = scale(error.error);
+            for ((maximum, first), second) in maxima.iter_mut().zip(first).zip(second) {
+                *maximum = maximum.max((first - second).abs() * scale);
+            }
+        }
+    });
+    let alone = normal_quantile((1.0 + CONFIDENCE) / 2.0);
+    let all = if pairs == 0 {
+        alone
+    } else if replicates.errors(0).is_some() {
+        quantile(maxima)
+    } else {
+        normal_quantile(f64::midpoint(1.0, CONFIDENCE.powf(1.0 / f64::from(pairs))))
+    };
+    all.max(alone)
+}
+
+/// The quantile of the replicates at [`CONFIDENCE`].
+fn quantile(mut maxima: Vec<f32>) -> f64 {
+    let place = (REPLICATES * 95).div_ceil(100) - 1;
+    let (_, quantile, _) = maxima.select_nth_unstable_by(place, f32::total_cmp);
+    f64::from(*quantile)
+}
+
+/// One over an error.
+#[expect(clippy::cast_possible_truncation, reason = "replicates need few digits")]
+fn scale(error: f64) -> f32 {
+    (1.0 / error) as f32
+}
+
+/// Half the widths of intervals, by whole degrees of freedom.
+struct Margins {
+    quantiles: Vec<std::cell::OnceCell<f64>>,
+    /// The probability of an error below the interval: exact even if it is tiny.
+    probability: f64,
+}
+
+impl Margins {
+    fn new(critical: f64) -> Self {
+        let quantiles = vec![std::cell::OnceCell::new(); MAX_DEGREES + 1];
+        Self { quantiles, probability: normal_cdf(-critical) }
+    }
+
+    /// At least [`DifferenceError::margin`].
+    fn of(&self, error: DifferenceError) -> f64 {
+        if error.error == 0.0 {
+            return 0.0;
+        }
+        let degrees = error.degrees.min(f64::from(u16::try_from(MAX_DEGREES).expect("it is small")));
+        let quantile = self.quantiles[whole(degrees)].get_or_init(|| {
+            -student_quantile(degrees.floor(), self.probability)
+        });
+        error.error * quantile
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is between 1 and 1000"
+)]
+fn whole(degrees: f64) -> usize {
+    degrees as usize
+}
