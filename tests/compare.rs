@@ -1,67 +1,30 @@
 //! `arbiter compare` with real bots: which of two versions is better, and how sure that is.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::fs;
 use std::process::Output;
 
 use serde_json::{Value, json};
-use support::{Bots, run};
+use support::run;
+use support::strength::StrengthGame;
 
-/// Rules for two or three bots: each hears a number from the seed, adds its strength, and gets two
-/// points for each bot with a smaller sum.
-const RULES: &str = "import json, sys
-for line in sys.stdin:
-    question = json.loads(line)
-    if 'new' in question:
-        new = question['new']
-        luck = bytes.fromhex(new['seed']) if new['params']['luck'] else bytes(32)
-        seats = range(1, len(new['bots']) + 1)
-        do = [{'ask': seat, 'text': f'plus {luck[seat - 1]}'} for seat in seats]
-    else:
-        heard = question['heard']
-        sums = [chance + int(reply.get('text', 0)) for chance, reply in zip(luck, heard)]
-        over = [[sum(2 if own > other else own == other for other in sums) - 1] for own in sums]
-        do = [{'over': over}]
-    print(json.dumps({'do': do}), flush=True)
-";
-
-/// The package, and bots of several strengths.
-struct Lab {
-    bots: Bots,
-    package: String,
-}
+/// Versions of several strengths.
+struct Lab(StrengthGame);
 
 impl Lab {
     fn new() -> Self {
-        let bots = Bots::new();
-        let folder = bots.path().join("strength");
-        fs::create_dir(&folder).unwrap();
-        let descriptor = "name = \"strength\"\ntitle = \"Strength\"\nversion = \"1\"\n\
-            seats = [2, 3]\nrules = { run = [\"python3\", \"rules.py\"] }\n\
-            [params.luck]\ntype = \"boolean\"\ndefault = true\nhelp = \"whether the seed counts\"\n";
-        fs::write(folder.join("game.toml"), descriptor).unwrap();
-        fs::write(folder.join("rules.py"), RULES).unwrap();
-        Self { package: folder.to_str().unwrap().to_owned(), bots }
+        Self(StrengthGame::new())
     }
 
-    /// The folder of a bot of this strength, which is called `bot` as all others are.
     fn bot(&self, strength: u32) -> String {
-        let folder = self.bots.path().join(format!("of-{strength}"));
-        fs::create_dir_all(&folder).unwrap();
-        let manifest = "name = \"bot\"\nrun = [\"python3\", \"bot.py\"]\n";
-        fs::write(folder.join("bot.toml"), manifest).unwrap();
-        let program = format!("import sys\nfor line in sys.stdin: print({strength}, flush=True)\n");
-        fs::write(folder.join("bot.py"), program).unwrap();
-        folder.to_str().unwrap().to_owned()
+        self.0.bot(strength)
     }
 
     fn compare(&self, new: u32, old: u32, words: &[&str]) -> Output {
         let new = self.bot(new);
         let old = self.bot(old);
-        let call = ["compare", &self.package, &new, &old, "--seed", "fixed", "--clock", "cpu"];
+        let call = ["compare", &self.0.package, &new, &old, "--seed", "fixed", "--clock", "cpu"];
         run(&[&call[..], words].concat())
     }
 
@@ -143,9 +106,9 @@ fn the_same_games_again_decide_nothing() {
 #[test]
 fn a_version_that_forfeits_every_game_is_worse() {
     let lab = Lab::new();
-    let broken = lab.bots.python("broken", "sys.exit(3)");
+    let broken = lab.0.bots.python("broken", "sys.exit(3)");
     let old = lab.bot(1);
-    let call = ["compare", &lab.package, &broken, &old, "--set", "luck=false"];
+    let call = ["compare", &lab.0.package, &broken, &old, "--set", "luck=false"];
     let output = run(&call);
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{stdout}");
@@ -184,7 +147,7 @@ fn wrong_calls_name_the_remedy() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
         assert!(stderr.contains(remedy), "{words:?}: {stderr}");
     }
-    let descriptor = format!("{}/game.toml", lab.package);
+    let descriptor = format!("{}/game.toml", lab.0.package);
     let text = fs::read_to_string(&descriptor).unwrap();
     fs::write(&descriptor, text.replace("seats = [2, 3]", "seats = [3, 3]")).unwrap();
     let output = lab.compare(1, 2, &[]);

@@ -428,30 +428,60 @@ for line in sys.stdin:
 ";
 
 /// Writes a package of episodes, with three bots that bet different parts of their purse.
-fn purse_package(folder: &Path) -> PathBuf {
+fn purse_package(folder: &Path, rules: &str) -> PathBuf {
     let descriptor = "name = \"purse\"\ntitle = \"Purse\"\nversion = \"1\"\nseats = [1, 2]\n\
         score = [\"coins\", \"wins\"]\nrules = { run = [\"python3\", \"rules.py\"] }\n\
-        [episodes]\nrounds = \"rounds\"\nscore = \"purse\"\nleast = 1\ncolumn = \"solvent\"\n\
+        [episodes]\nrounds = \"rounds\"\nscore = \"purse\"\nleast = 1\ncolumn = \"broke\"\n\
         [params.rounds]\ntype = \"integer\"\ndefault = 4\nmin = 1\nmax = 9\nhelp = \"rounds\"\n\
         [params.purse]\ntype = \"per_seat\"\ndefault = 64\nmin = 0\nhelp = \"coins\"\n";
     write_package(
         folder.join("purse"),
         descriptor,
-        PURSE_RULES,
+        rules,
         &[("all", 1), ("half", 2), ("little", 8)],
     )
+}
+
+/// A tournament of three episodes of the package.
+fn purse_tournament(up: &Up) -> String {
+    let text = "name = \"purse\"\ngame = \"purse\"\nseed = \"purse\"\n[schedule]\nepisodes = 3\n\
+        [submissions]\nwindow = \"0ms\"\n";
+    up.bots.file("purse.toml", text)
+}
+
+#[test]
+fn episodes_have_the_same_columns_in_play_and_in_a_tournament() {
+    let up = Up::start_sandboxed(2);
+    // Without luck: bets of the whole purse lose, and all others win.
+    let rules = PURSE_RULES.replace("chance % 2", "int(bet < purse)");
+    let game = purse_package(up.bots.path(), &rules);
+    up.succeed(&format!("tournament create {}", purse_tournament(&up)));
+    up.play("purse");
+    let bots = ["all", "half", "little"].map(|name| game.join("bots").join(name));
+    let mut call = vec!["play", game.to_str().unwrap(), "--games", "3", "--seed", "purse"];
+    call.extend(bots.iter().map(|bot| bot.to_str().unwrap()));
+    let played = support::json(&call).pop().unwrap();
+
+    let shown = |lines: &[Value]| -> Vec<Value> {
+        let rows = lines.iter().filter(|line| line["bot"].is_string());
+        rows.map(|row| json!([row["rank"], row["bot"], row["score"]])).collect()
+    };
+    let board = up.json("ranking purse");
+    assert_eq!(shown(&board), shown(played["ranking"].as_array().unwrap()), "{played}");
+    assert_eq!(board[0]["columns"], played["columns"]);
+    // In each episode half has 64 · 1.5⁴ coins at the end, and all goes broke in the first round.
+    let expected = [json!([1, "half", [972, 12, 0]]), json!([3, "all", [0, 0, -3]])];
+    assert_eq!([&shown(&board)[0], &shown(&board)[2]], [&expected[0], &expected[1]]);
+    let winner = &played["ranking"][0];
+    assert_eq!((&played["unit"], &winner["games"]), (&json!("episode"), &json!(3)));
+    assert_eq!(winner["mean"], 324.0, "the mean is over episodes");
 }
 
 #[test]
 fn bots_carry_their_scores_through_the_episodes_of_a_package() {
     let up = Up::start_sandboxed(2);
-    let game = purse_package(up.bots.path());
-    let file = up.bots.file(
-        "purse.toml",
-        "name = \"purse\"\ngame = \"purse\"\nseed = \"purse\"\n[schedule]\nepisodes = 3\n\
-         [submissions]\nwindow = \"0ms\"\n",
-    );
-    up.succeed(&format!("tournament create {file}"));
+    let game = purse_package(up.bots.path(), PURSE_RULES);
+    up.succeed(&format!("tournament create {}", purse_tournament(&up)));
     up.play("purse");
 
     let board = up.json("ranking purse");
@@ -489,7 +519,7 @@ fn bots_carry_their_scores_through_the_episodes_of_a_package() {
     call.extend(bots.iter().map(|bot| bot.to_str().unwrap()));
     let lines = support::json(&call);
     let table = lines.last().unwrap();
-    assert_eq!(table["columns"], json!(["coins", "wins", "solvent"]));
+    assert_eq!(table["columns"], json!(["coins", "wins", "broke"]));
     for row in table["ranking"].as_array().unwrap() {
         assert_eq!(row["score"].as_array().unwrap().len(), 3, "{row}");
     }

@@ -6,11 +6,13 @@ mod support;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use support::strength::StrengthGame;
 use support::{Bots, arbiter, files, json, run, succeed};
 
 /// The shipped bots of a game.
@@ -102,13 +104,135 @@ fn seats_rotate_by_default() {
 }
 
 #[test]
-fn bots_of_one_name_are_numbered_and_all_pairs_play() {
+fn copies_of_a_bot_are_numbered_and_all_pairs_play() {
     let bots = Bots::new();
     let bot = &bots.rascal("same", "honest", 0, "");
     let lines = json(&["play", "gomoku", bot, bot, bot]);
-    let seats: Vec<_> = lines[..3].iter().map(|line| line["seats"].to_string()).collect();
-    let expected = ["[\"same\",\"same-2\"]", "[\"same\",\"same-3\"]", "[\"same-2\",\"same-3\"]"];
-    assert_eq!(seats, expected);
+    let seats: Vec<_> = lines[..3].iter().map(|line| &line["seats"]).collect();
+    let [one, two, three] = ["same#1", "same#2", "same#3"];
+    assert_eq!(seats, [&json!([one, two]), &json!([one, three]), &json!([two, three])]);
+}
+
+#[test]
+fn bots_of_one_name_are_told_apart_by_their_paths() {
+    let game = StrengthGame::new();
+    let strong = game.bot(9);
+    let weak = game.bot(3);
+    let named = |path: &str| format!("bot ({path})");
+    let lines = json(&["play", &game.package, &strong, &weak]);
+    assert_eq!(lines[0]["seats"], json!([named(&strong), named(&weak)]));
+    let rows = lines[1]["ranking"].as_array().unwrap();
+    let mut shown: Vec<_> = rows.iter().map(|row| row["bot"].as_str().unwrap()).collect();
+    shown.sort_unstable();
+    assert_eq!(shown, [named(&weak), named(&strong)]);
+    assert!(rows.iter().any(|row| row["path"] == *weak && row["name"] == "bot-2"), "{rows:?}");
+
+    // The table and the messages name them in the same way, and copies by number as well.
+    fs::write(format!("{weak}/bot.py"), "import sys\nsys.exit(3)\n").unwrap();
+    let output = run(&["play", &game.package, &strong, &weak, &strong, "--stderr"]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains(&format!("game 1: {} forfeits, gone", named(&weak))), "{stderr}");
+    for label in [format!("bot#1 ({strong})"), format!("bot#2 ({strong})"), named(&weak)] {
+        assert!(stdout.contains(&label), "{label}: {stdout}");
+    }
+}
+
+#[test]
+fn the_table_says_how_often_each_bot_won() {
+    let game = StrengthGame::new();
+    let strong = game.bot(9);
+    let weak = game.bot(3);
+    let rows = |bots: &[&str], keys: &[&str]| -> Vec<Value> {
+        let call = ["play", &game.package, "--games", "3", "--set", "luck=false"];
+        let table = json(&[&call[..], bots].concat()).pop().unwrap();
+        let rows = table["ranking"].as_array().unwrap().iter();
+        rows.map(|row| keys.iter().map(|key| row[*key].clone()).collect()).collect()
+    };
+    let pair = ["won", "drawn", "lost", "first", "mean"];
+    let decided = [json!([3, 0, 0, null, 2.0]), json!([0, 0, 3, null, 0.0])];
+    assert_eq!(rows(&[&weak, &strong], &pair), decided);
+    assert_eq!(
+        rows(&[&weak, &weak], &pair),
+        [json!([0, 3, 0, null, 1.0]), json!([0, 3, 0, null, 1.0])]
+    );
+    // Of three bots one is first, or several share the place.
+    let keys = ["won", "first", "shared_first"];
+    let rest = json!([null, 0, 0]);
+    assert_eq!(
+        rows(&[&weak, &weak, &strong], &keys),
+        [json!([null, 3, 0]), rest.clone(), rest.clone()]
+    );
+    let shared = json!([null, 0, 3]);
+    assert_eq!(rows(&[&strong, &weak, &strong], &keys), [shared.clone(), shared, rest]);
+
+    let table = succeed(&["play", &game.package, &strong, &weak, "--games", "2"]);
+    assert!(table.contains("games  won  drawn  lost  points  mean per game  forfeits"), "{table}");
+    let table = succeed(&["play", &game.package, &strong, &weak, &weak]);
+    assert!(table.contains("games  first  shared first  points  mean per game"), "{table}");
+    assert!(!table.contains('±'), "no interval without a question: {table}");
+}
+
+#[test]
+fn repeated_games_are_counted_and_named() {
+    let game = StrengthGame::new();
+    let strong = game.bot(9);
+    let weak = game.bot(3);
+    let call = ["play", &game.package, &strong, &weak, "--games", "6", "--seed", "s"];
+    let same = [&call[..], &["--set", "luck=false"]].concat();
+    let stdout = succeed(&same);
+    let remark = "6 games, 2 distinct: the bots and the game seem to use no chance, so more games \
+                  tell nothing new\n";
+    assert!(stdout.ends_with(remark), "{stdout}");
+    let counts = |call: &[&str]| {
+        let table = json(call).pop().unwrap();
+        [table["games"].clone(), table["distinct_games"].clone()]
+    };
+    assert_eq!(counts(&same), [6, 2]);
+    assert_eq!(counts(&call), [6, 6]);
+    let stdout = succeed(&call);
+    assert!(!stdout.contains("distinct"), "{stdout}");
+}
+
+#[test]
+fn means_of_episodes_are_named_so() {
+    let bots = Bots::new();
+    let bot = bots.file("stands.sh", "#!/bin/sh\necho S\n");
+    fs::set_permissions(&bot, fs::Permissions::from_mode(0o755)).unwrap();
+    let call = ["play", "blackjack", &bot, &bot, "--set", "rounds=2", "--set", "hands=1"];
+    let stdout = succeed(&[&call[..], &["--games", "2"]].concat());
+    let header = "episodes  won  drawn  lost  chips  broke  mean per episode";
+    assert!(stdout.contains(header), "{stdout}");
+}
+
+/// The same command with a terminal for its output.
+#[expect(clippy::disallowed_methods, reason = "the program runs in a simulated terminal")]
+fn in_terminal(command: &Command) -> Command {
+    let script = "import os, pty, sys
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let mut terminal = Command::new("python3");
+    terminal.args(["-c", script]).arg(command.get_program()).args(command.get_args());
+    terminal.current_dir(env!("CARGO_MANIFEST_DIR")).env("TERM", "xterm").env_remove("NO_COLOR");
+    terminal
+}
+
+#[test]
+fn a_terminal_shows_the_progress_and_the_time_left() {
+    let game = StrengthGame::new();
+    let strong = game.bot(9);
+    let weak = game.bot(3);
+    let mut command = arbiter();
+    command.args(["play", &game.package, &strong, &weak, "--games", "30"]);
+    let output = in_terminal(&command).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    let bar = shown.split('\r').find(|line| line.contains("/30 [") && line.contains(" left"));
+    let bar = bar.unwrap_or_else(|| panic!("no progress: {shown}"));
+    let rate = bar.contains("/s, ") || bar.contains("/min, ");
+    assert!(rate && bar.contains("games ") && bar.contains(" elapsed, "), "{bar}");
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.starts_with("seed ") && stderr.lines().count() == 1, "{stderr}");
 }
 
 #[test]

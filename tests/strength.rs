@@ -18,14 +18,15 @@ const PAIRS: usize = 10;
 /// Of ten pairs, the number that the stronger bot must win.
 const ENOUGH: usize = 7;
 
-/// The sum of each bot's scores. Scores of bots with the same name are added.
+/// The sum of each bot's scores. Scores of copies of a bot are added.
 fn earned<'a>(matches: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Vec<i128>> {
     let mut earned: BTreeMap<String, Vec<i128>> = BTreeMap::new();
     for played in matches {
         let seats: Vec<String> = serde_json::from_value(played["seats"].clone()).unwrap();
         let scores: Vec<Vec<i64>> = serde_json::from_value(played["scores"].clone()).unwrap();
         for (name, score) in seats.iter().zip(&scores) {
-            let sums = earned.entry(name.trim_end_matches("-2").to_owned()).or_default();
+            let name = name.split('#').next().unwrap();
+            let sums = earned.entry(name.to_owned()).or_default();
             sums.resize(score.len(), 0);
             for (sum, part) in sums.iter_mut().zip(score) {
                 *sum += i128::from(*part);

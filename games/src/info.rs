@@ -130,8 +130,8 @@ pub struct EpisodeInfo {
     pub rounds_param: Text,
     /// The minimum for the next round, of the first component of a bot's score.
     pub min_score: i64,
-    /// The column that ranks bots by how seldom they end an episode with less than `min_score`,
-    /// after the columns of the score.
+    /// The name of the column that follows those of the score: minus 1 for each episode that a bot
+    /// ends with less than `min_score`, so that more is better as in all columns.
     pub column: Text,
     /// The number of rounds of an official episode.
     pub official_rounds: u32,

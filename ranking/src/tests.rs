@@ -92,7 +92,7 @@ fn chips_are_counted_at_the_end_of_the_episode() {
     tallies.add(&ScoredMatch { seats: &seats[..1], scores: &[280], carried: &[300], ..none });
     let scores: Vec<_> = tallies.by_entrant().values().map(|tally| tally.score.clone()).collect();
     assert_eq!(scores, [vec![280, 0], vec![9, -1]]);
-    assert_eq!(blackjack::game().ranking_columns(), ["chips", "solvent"]);
+    assert_eq!(blackjack::game().ranking_columns(), ["chips", "broke"]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::play::{MAX_GAMES, MAX_JOBS, SandboxArgs, scratch_dir, stop_on_signals
 use crate::failure::Failure;
 use crate::output::{self, Columns, eprint_line, print};
 use crate::play::comparison::{self, Comparison, MATCHES, Measure, NEW, OLD};
-use crate::play::plan::{JobKind, Plan};
+use crate::play::plan::Plan;
 use crate::play::run::Run;
 use crate::play::tally::Tally;
 use crate::play::{bots, game, params, progress};
@@ -215,7 +215,7 @@ impl Compare {
         let hypotheses = self.hypotheses();
         let is_paired = self.against.is_empty() && self.margin.is_none();
         let measure = if is_paired { Measure::Results } else { Measure::Points };
-        let tally = Tally::new(plan.entries.len());
+        let tally = Tally::new(plan);
         let comparison = Comparison::new(measure);
         let is_interrupted = false;
         let mut report =
@@ -264,15 +264,15 @@ impl Report<'_> {
     /// What the sequential test has decided, if there is one. The same matches again decide
     /// nothing.
     fn test(&self) -> Decision {
-        let llr = self.llr().filter(|_| !self.comparison.has_no_chance());
+        let llr = self.llr().filter(|_| !self.comparison.blocks.has_no_chance());
         llr.map_or(Decision::Undecided, Hypotheses::decide)
     }
 
     /// Whether the new version forfeited every match, and the old one none.
     fn only_forfeits(&self) -> bool {
-        let forfeits = |entry: usize| self.tally.0[entry].sums.forfeits.iter().sum::<i64>();
-        let matches = self.tally.0[NEW].sums.matches;
-        self.comparison.only_repeats() && forfeits(NEW) == matches && forfeits(OLD) == 0
+        let forfeits = |entry: usize| self.tally.rows[entry].sums.forfeits.iter().sum::<i64>();
+        let games = self.tally.rows[NEW].games;
+        self.comparison.only_repeats() && forfeits(NEW) == games && forfeits(OLD) == 0
     }
 
     /// What the matches decide: by the test, or else by the interval of all matches.
@@ -283,9 +283,9 @@ impl Report<'_> {
         if self.hypotheses.is_some() || self.is_interrupted {
             return self.test();
         }
-        let is_varied = self.comparison.different() >= LEAST_EQUAL;
+        let is_varied = self.comparison.blocks.distinct() >= LEAST_EQUAL;
         match self.mean() {
-            _ if self.comparison.has_no_chance() => Decision::Undecided,
+            _ if self.comparison.blocks.has_no_chance() => Decision::Undecided,
             Some(Mean { mean, margin: None }) if is_varied && mean > 0.0 => Decision::High,
             Some(Mean { mean, margin: None }) if is_varied && mean < 0.0 => Decision::Low,
             Some(Mean { mean, margin: Some(margin) }) if mean - margin > 0.0 => Decision::High,
@@ -345,16 +345,16 @@ impl Report<'_> {
         if is_paired {
             header.extend(["won", "drawn", "lost"].map(str::to_owned));
         }
-        header.push(self.plan.columns.first().cloned().unwrap_or_default());
+        header.extend(self.plan.columns().first().map(|column| (*column).to_owned()));
         header.extend(["forfeits", "slowest reply"].map(str::to_owned));
         let mut table = Columns::new(header, &[0, 1]);
         let [won, drawn, lost] = self.comparison.results;
         for (label, entry, results) in
             [("new", NEW, [won, drawn, lost]), ("old", OLD, [lost, drawn, won])]
         {
-            let row = &self.tally.0[entry];
-            let mut cells = vec![label.to_owned(), bots::label(&self.plan.entries, entry)];
-            cells.push(row.sums.matches.to_string());
+            let row = &self.tally.rows[entry];
+            let mut cells = vec![label.to_owned(), self.plan.labels[entry].clone()];
+            cells.push(row.games.to_string());
             if is_paired {
                 cells.extend(results.map(|count| count.to_string()));
             }
@@ -367,23 +367,15 @@ impl Report<'_> {
         table
     }
 
-    /// The number of seats of a table.
-    fn seats(&self) -> usize {
-        match self.plan.jobs.first().map(|job| &job.kind) {
-            Some(JobKind::Match(seats)) => seats.len(),
-            _ => unreachable!("a comparison has matches"),
-        }
-    }
-
     /// How much was played.
     fn extent(&self) -> String {
-        let blocks = self.comparison.blocks;
+        let blocks = self.comparison.blocks.games;
         let games = blocks * MATCHES;
-        let tables = match self.seats() {
+        let tables = match self.plan.bots_per_job() {
             2 => String::new(),
             seats => format!(" at tables of {seats}"),
         };
-        let different = self.comparison.different();
+        let different = self.comparison.blocks.distinct();
         let repeated = if different < blocks {
             format!(" (different pairs of games: {different})")
         } else {
@@ -461,11 +453,11 @@ impl Report<'_> {
         let comparison = &self.comparison;
         let mean = self.mean();
         let version = |entry: usize| {
-            let row = &self.tally.0[entry];
+            let row = &self.tally.rows[entry];
             json!({
                 "bot": self.plan.entries[entry].name,
                 "path": self.plan.entries[entry].path.display().to_string(),
-                "games": row.sums.matches,
+                "games": row.games,
                 "points": row.sums.score.first().map(|sum| output::sum_json(*sum)),
                 "forfeits": output::forfeits_json(&row.sums.forfeits),
                 "slowest_us": row.reply_times().map(|times| times.max.0),
@@ -479,9 +471,9 @@ impl Report<'_> {
             "seed": self.seed,
             "new": version(NEW),
             "old": version(OLD),
-            "seats": self.seats(),
-            "seeds": comparison.blocks,
-            "different": comparison.different(),
+            "seats": self.plan.bots_per_job(),
+            "seeds": comparison.blocks.games,
+            "different": comparison.blocks.distinct(),
             "won": won, "drawn": drawn, "lost": lost,
             "measure": match self.measure { Measure::Results => "half_points", Measure::Points => "points" },
             "advantage": mean.map(|mean| mean.mean),

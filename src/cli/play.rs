@@ -1,26 +1,28 @@
 //! `arbiter play GAME BOT BOT…`: plays matches on this machine, without a server or database.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbiter_games::{BotName, ClockKind, ClockRules, Games, Seed};
+use arbiter_games::{ClockKind, ClockRules, Games, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::SeatSummary;
 use arbiter_worker::record_writer::Recorder;
 use arbiter_worker::sandbox::{Host, Policy, ScratchDir};
 use arbiter_worker::seat::StopSignal;
 use clap::{ArgAction, Args};
+use indicatif::ProgressBar;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::failure::Failure;
 use crate::output::broken_pipe;
 use crate::output::eprint_line;
 use crate::output::printable;
+use crate::play::distinct_games::DistinctGames;
 use crate::play::plan::{Job, Plan};
 use crate::play::run::{JobResult, PlayedMatch, Run};
 use crate::play::tally::Tally;
@@ -36,7 +38,7 @@ pub(super) struct Play {
     /// games, more than two bots play all against all.
     #[arg(required = true, value_name = "BOT")]
     bots: Vec<PathBuf>,
-    /// How many games each pairing plays; in blackjack with rounds > 1, how many episodes.
+    /// How many games each pairing plays; with several rounds, as in blackjack, how many episodes.
     #[arg(long, value_name = "N", default_value_t = 1)]
     games: usize,
     /// Any text. The same seed and bots give the same matches. By default random.
@@ -102,7 +104,12 @@ pub(super) fn after_help(games: &Games) -> String {
         })
         .collect();
     format!(
-        "Examples:
+        "The table counts the games that each bot won, drew and lost, by the whole scores. With
+more than two bots in a game it counts the games in which a bot was first, alone or
+shared. A line below says if games repeat: copies of a game tell nothing new. Bots of
+the same name are shown with their paths, and copies of a bot as NAME#1, NAME#2.
+
+Examples:
   arbiter play gomoku bots/gomoku/house bots/gomoku/shapes --games 10 \\
       --seed finals
   arbiter play wojna bots/wojna/house bots/wojna/house bots/wojna/caller \\
@@ -189,15 +196,17 @@ impl Play {
     /// Plays the run, prints the results and reports interruptions and faults.
     fn play(&self, run: &Run<'_>, seed: &str) -> Result<(), Failure> {
         let plan = run.plan;
-        let mut tally = Tally::new(plan.entries.len());
-        let mut count = 0;
+        let unit = plan.unit();
+        let planned = plan.jobs.len();
+        let mut tally = Tally::new(plan);
+        let mut games = DistinctGames::default();
         let mut print_result = Ok(());
-        let bar = progress::bar(plan.jobs.len(), "games");
+        let bar = progress::bar(planned, format!("{unit}s"));
         let on_result = |job: &Job, result: JobResult| {
             tally.add(&result);
-            count += 1;
+            games.add(&result.matches);
             bar.inc(1);
-            let shown = bar.suspend(|| self.show(plan, job, &result));
+            let shown = self.show(plan, job, &result, &bar);
             if print_result.is_ok() {
                 print_result = shown;
             }
@@ -211,60 +220,99 @@ impl Play {
         };
         let result = run.play(on_result, on_recovery);
         bar.finish_and_clear();
+        let count = games.games;
         if count > 0 && print_result.is_ok() {
-            print_result = self.show_table(plan, &tally, seed);
+            print_result = self.show_table(plan, &tally, &games, seed);
         }
         print_result.or_else(broken_pipe)?;
         match result {
             Ok(()) => Ok(()),
             Err(fault @ (Fault::System { .. } | Fault::Rules(_))) => Err(Failure::Negative(
-                format!("{fault}; retries failed too; {count} of {} games count", plan.jobs.len()),
+                format!("{fault}; retries failed too; {count} of {planned} {unit}s count"),
             )),
             Err(Fault::Abandoned) => Err(Failure::Negative(format!(
-                "interrupted: {count} of {} games were played and counted",
-                plan.jobs.len()
+                "interrupted: {count} of {planned} {unit}s were played and counted"
             ))),
         }
     }
 
-    fn show(&self, plan: &Plan, job: &Job, result: &JobResult) -> io::Result<()> {
+    /// Shows what is to be seen of a job, above the progress bar.
+    fn show(
+        &self,
+        plan: &Plan,
+        job: &Job,
+        result: &JobResult,
+        bar: &ProgressBar,
+    ) -> io::Result<()> {
+        let mut lines = Vec::new();
+        let mut messages = Vec::new();
         for played in &result.matches {
             if self.json {
-                writeln!(io::stdout(), "{}", output::match_json(plan, job, played))?;
+                lines.push(output::match_json(plan, job, played).to_string());
             }
             for (seat, entry) in played.seats.iter().enumerate() {
-                self.show_seat(job, played, seat, &plan.entries[*entry].name);
+                messages.extend(self.seat_messages(plan, job, played, seat, *entry));
             }
         }
-        Ok(())
+        let print = || {
+            for message in &messages {
+                eprint_line(message);
+            }
+            lines.iter().try_for_each(|line| writeln!(io::stdout(), "{line}"))
+        };
+        // Redrawing the bar after each game would take time.
+        if messages.is_empty() && (lines.is_empty() || !io::stdout().is_terminal()) {
+            return print();
+        }
+        bar.suspend(print)
     }
 
-    /// Prints a seat's standard error and the reason of a forfeit.
-    fn show_seat(&self, job: &Job, played: &PlayedMatch, seat: usize, name: &BotName) {
+    /// A seat's standard error, if it is to be seen, and the reason of a forfeit.
+    fn seat_messages(
+        &self,
+        plan: &Plan,
+        job: &Job,
+        played: &PlayedMatch,
+        seat: usize,
+        entry: usize,
+    ) -> Vec<String> {
         let SeatSummary { detail, usage, .. } = &played.outcome.seats[seat];
         let number = job.number;
+        let label = printable(&plan.labels[entry]);
+        let mut messages = Vec::new();
         if self.stderr {
             if usage.stderr_dropped > 0 {
-                eprint_line(&format!("[{number} {name}] … {} bytes dropped", usage.stderr_dropped));
+                let dropped = usage.stderr_dropped;
+                messages.push(format!("[{number} {label}] … {dropped} bytes dropped"));
             }
-            for line in String::from_utf8_lossy(&usage.stderr).lines() {
-                eprint_line(&format!("[{number} {name}] {}", printable(line)));
-            }
+            let stderr = String::from_utf8_lossy(&usage.stderr);
+            let lines =
+                stderr.lines().map(|line| format!("[{number} {label}] {}", printable(line)));
+            messages.extend(lines);
         }
         if let Some(detail) = detail.as_ref().filter(|_| !self.json) {
             let forfeited = played.outcome.results[seat].forfeit.is_some();
             let event = if forfeited { "forfeits" } else { "gave a bad answer" };
-            eprint_line(&format!("game {number}: {name} {event}, {detail}"));
+            messages.push(format!("{} {number}: {label} {event}, {detail}", plan.unit()));
         }
+        messages
     }
 
-    fn show_table(&self, plan: &Plan, tally: &Tally, seed: &str) -> io::Result<()> {
-        let table = if self.json {
-            output::table_json(plan, tally, seed).to_string()
+    fn show_table(
+        &self,
+        plan: &Plan,
+        tally: &Tally,
+        games: &DistinctGames,
+        seed: &str,
+    ) -> io::Result<()> {
+        let lines = if self.json {
+            vec![output::table_json(plan, tally, games, seed).to_string()]
         } else {
-            output::table(plan, tally).lines().join("\n")
+            let mut lines = output::table(plan, tally).lines();
+            lines.extend(games.remark(plan.unit()));
+            lines
         };
-        writeln!(io::stdout(), "{table}")
+        lines.iter().try_for_each(|line| writeln!(io::stdout(), "{line}"))
     }
 }
 

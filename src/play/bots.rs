@@ -9,9 +9,10 @@ use arbiter_worker::bot::Bot;
 
 use crate::failure::Failure;
 
-/// A bot and its name in the run.
+/// A bot of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
+    /// The name that rules and records use. Different from the names of all other entries.
     pub(crate) name: BotName,
     /// The path as the user wrote it.
     pub(crate) path: PathBuf,
@@ -47,11 +48,28 @@ pub(crate) fn load(
     Ok(entries)
 }
 
-/// What people call an entry: its name, with its path if others have the same one.
-pub(crate) fn label(entries: &[Entry], entry: usize) -> String {
-    let Entry { name, path, bot } = &entries[entry];
-    let namesakes = entries.iter().filter(|other| other.bot.name == bot.name).count();
-    if namesakes > 1 { format!("{name} ({})", path.display()) } else { name.to_string() }
+/// What people call the entries: `name`, or `name (path)` if a bot from another path has the same
+/// name. Copies of a bot, from the same path, are `name#1`, `name#2` and so on.
+pub(crate) fn labels(entries: &[Entry]) -> Vec<String> {
+    let label = |(index, entry): (usize, &Entry)| {
+        let Entry { path, bot, .. } = entry;
+        let namesakes = || entries.iter().filter(|other| other.bot.name == bot.name);
+        let is_copy = |other: &&Entry| other.path == *path;
+        let copies = namesakes().filter(is_copy).count();
+        let number = if copies > 1 {
+            let earlier = entries[..index].iter().filter(is_copy).count();
+            format!("#{}", earlier + 1)
+        } else {
+            String::new()
+        };
+        let place = if namesakes().count() > copies {
+            format!(" ({})", path.display())
+        } else {
+            String::new()
+        };
+        format!("{}{number}{place}", bot.name)
+    };
+    entries.iter().enumerate().map(label).collect()
 }
 
 /// `name`, or the first numbered variant of it that is not taken.

@@ -3,14 +3,13 @@
 //! exchanged, or each takes the same seat at the same table.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
 
 use arbiter_games::{Params, Seed};
 use arbiter_ranking::BlockOutcomes;
-use arbiter_replay::TranscriptHash;
 
 use crate::failure::Failure;
 use crate::play::bots::Entry;
+use crate::play::distinct_games::DistinctGames;
 use crate::play::plan::{JobKind, Plan};
 use crate::play::run::{JobResult, PlayedMatch};
 
@@ -58,8 +57,7 @@ pub(crate) fn plan(
         };
         tables.map(|seats| (seed, JobKind::Match(seats)))
     });
-    let columns = game.columns.iter().map(ToString::to_string).collect();
-    Plan::of_jobs(params, entries, columns, kinds)
+    Plan::of_jobs(params, entries, kinds)
 }
 
 /// The table of a version in a block: its seat and its opponents change from block to block.
@@ -77,11 +75,8 @@ pub(crate) struct Comparison {
     measure: Measure,
     /// The first match of an unfinished block, with its number.
     first: Option<(usize, JobResult)>,
-    /// For the seats of each block's first match, the different blocks: transcripts and outcome.
-    /// Luck may show in the outcome only.
-    different: HashMap<Vec<usize>, HashSet<([TranscriptHash; MATCHES], i64)>>,
-    /// The number of blocks.
-    pub(crate) blocks: usize,
+    /// The distinct blocks.
+    pub(crate) blocks: DistinctGames,
     /// The outcomes of the blocks.
     pub(crate) outcomes: BlockOutcomes,
     /// Matches of the new version against the old one that it won, drew and lost.
@@ -94,8 +89,7 @@ impl Comparison {
         Self {
             measure,
             first: None,
-            different: HashMap::new(),
-            blocks: 0,
+            blocks: DistinctGames::default(),
             outcomes: BlockOutcomes::default(),
             results: [0; 3],
         }
@@ -113,34 +107,19 @@ impl Comparison {
                 return None;
             }
         };
-        self.blocks += 1;
         let block = [first, result];
         let matches = block.each_ref().map(|job| &job.matches[0]);
         for half_points in matches.into_iter().filter_map(half_points) {
             self.results[2 - half_points] += 1;
         }
-        let transcripts = matches.map(|played| played.outcome.transcript);
-        let outcome = self.outcome(matches);
-        let seats = matches[0].seats.clone();
-        self.different.entry(seats).or_default().insert((transcripts, outcome));
-        self.outcomes.add(outcome);
+        self.blocks.add(matches);
+        self.outcomes.add(self.outcome(matches));
         Some(block)
-    }
-
-    /// The number of different blocks.
-    pub(crate) fn different(&self) -> usize {
-        self.different.values().map(HashSet::len).sum()
-    }
-
-    /// Whether all blocks with the same seats are the same, so that they say nothing of other
-    /// matches.
-    pub(crate) fn has_no_chance(&self) -> bool {
-        self.different.values().all(|blocks| blocks.len() <= 1)
     }
 
     /// Whether more blocks would only repeat the matches.
     pub(crate) fn only_repeats(&self) -> bool {
-        self.has_no_chance() && self.blocks >= MAX_REPEATED.max(2 * self.different.len())
+        self.blocks.only_repeats(MAX_REPEATED)
     }
 
     fn outcome(&self, block: [&PlayedMatch; MATCHES]) -> i64 {
@@ -179,31 +158,12 @@ fn half_points(played: &PlayedMatch) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use arbiter_games::{Micros, Score, SeatResult};
-    use arbiter_replay::Transcript;
-    use arbiter_worker::match_runner::MatchOutcome;
-    use arbiter_worker::sandbox::Level;
-
     use super::*;
 
     /// A match in which the entries have these points.
     fn job(seats: Vec<usize>, points: &[i64]) -> JobResult {
-        let result = |entry: &usize| SeatResult {
-            score: Score(vec![points[*entry]]),
-            forfeit: None,
-            bad_answers: 0,
-        };
-        let outcome = MatchOutcome {
-            results: seats.iter().map(result).collect(),
-            transcript: Transcript::default().hash(),
-            seats: Vec::new(),
-            wall_time: Micros::ZERO,
-            level: Level::D,
-            startup_times: Vec::new(),
-            margin_used: Micros::ZERO,
-        };
-        let played = PlayedMatch { round_table: None, seed: Seed([0; 32]), seats, outcome };
-        JobResult { matches: vec![played], scores: Vec::new() }
+        let scores = seats.iter().map(|entry| vec![points[*entry]]).collect();
+        JobResult { matches: vec![PlayedMatch::of_scores(seats, scores)] }
     }
 
     #[test]
@@ -215,7 +175,7 @@ mod tests {
             let block = comparison.add(number, job(seats, &[2, 0]));
             assert_eq!(block.is_some(), is_whole, "{number}");
         }
-        assert_eq!((comparison.blocks, comparison.results), (1, [2, 0, 0]));
+        assert_eq!((comparison.blocks.games, comparison.results), (1, [2, 0, 0]));
         assert_eq!(comparison.outcomes.count(4), 1);
     }
 

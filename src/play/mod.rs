@@ -2,6 +2,7 @@
 
 pub(crate) mod bots;
 pub(crate) mod comparison;
+pub(crate) mod distinct_games;
 pub(crate) mod game;
 pub(crate) mod output;
 pub(crate) mod params;

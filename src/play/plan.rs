@@ -3,7 +3,7 @@
 use arbiter_games::{Params, Seed, StartError, seat_counts};
 
 use crate::failure::Failure;
-use crate::play::bots::Entry;
+use crate::play::bots::{self, Entry};
 
 /// A match or episode of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,10 +32,10 @@ pub(crate) struct Plan {
     pub(crate) params: Params,
     /// The bots.
     pub(crate) entries: Vec<Entry>,
+    /// What people call the entries.
+    pub(crate) labels: Vec<String>,
     /// The jobs, in order.
     pub(crate) jobs: Vec<Job>,
-    /// The names of the components of a score.
-    pub(crate) columns: Vec<String>,
 }
 
 impl Plan {
@@ -50,9 +50,7 @@ impl Plan {
     ) -> Result<Self, Failure> {
         let game = params.game().clone();
         let count = entries.len();
-        let mut columns: Vec<_> = game.columns.iter().map(ToString::to_string).collect();
         let kinds: Vec<(String, JobKind)> = if is_episode(&params, count) {
-            columns = game.ranking_columns().into_iter().map(str::to_owned).collect();
             (1..=games).map(|number| (format!("episode {number}"), JobKind::Episode)).collect()
         } else {
             let tables = tables(&params, count)?;
@@ -73,7 +71,7 @@ impl Plan {
             let seed = seed.derive(&format!("play {game} {label}"));
             (seed, kind)
         });
-        Self::of_jobs(params, entries, columns, seeded)
+        Self::of_jobs(params, entries, seeded)
     }
 
     /// The plan of these jobs with their seeds.
@@ -83,13 +81,34 @@ impl Plan {
     pub(crate) fn of_jobs(
         params: Params,
         entries: Vec<Entry>,
-        columns: Vec<String>,
         kinds: impl IntoIterator<Item = (Seed, JobKind)>,
     ) -> Result<Self, Failure> {
         let jobs = (1..).zip(kinds).map(|(number, (seed, kind))| Job { number, seed, kind });
-        let plan = Self { params, entries, jobs: jobs.collect(), columns };
+        let labels = bots::labels(&entries);
+        let plan = Self { params, entries, labels, jobs: jobs.collect() };
         plan.check_start().map_err(Failure::usage)?;
         Ok(plan)
+    }
+
+    /// The names of the components of a ranking.
+    pub(crate) fn columns(&self) -> Vec<&str> {
+        self.params.game().ranking_columns()
+    }
+
+    /// The word for a job: `game` or `episode`.
+    pub(crate) fn unit(&self) -> &'static str {
+        match self.jobs.first().map(|job| &job.kind) {
+            Some(JobKind::Episode) => "episode",
+            Some(JobKind::Match(_)) | None => "game",
+        }
+    }
+
+    /// The number of bots that play each job.
+    pub(crate) fn bots_per_job(&self) -> usize {
+        match self.jobs.first().map(|job| &job.kind) {
+            Some(JobKind::Match(seats)) => seats.len(),
+            Some(JobKind::Episode) | None => self.entries.len(),
+        }
     }
 
     /// Checks that the parameters fit the tables. All tables have the same size.

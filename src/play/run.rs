@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use arbiter_games::{ClockRules, Params, Score, Seed};
+use arbiter_games::{ClockRules, Params, Seed};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::{BotState, Entrant, Match, MatchOutcome};
 use arbiter_worker::sandbox::{Host, JailConfig, reaper, slot_cores};
@@ -43,17 +43,38 @@ pub(crate) struct PlayedMatch {
     pub(crate) seed: Seed,
     /// The entries in its seats by position, seat 1 first.
     pub(crate) seats: Vec<usize>,
+    /// The score of each seat from earlier matches of its episode; empty if there are none.
+    pub(crate) carried: Vec<i64>,
     /// Its result.
     pub(crate) outcome: MatchOutcome,
+}
+
+#[cfg(test)]
+impl PlayedMatch {
+    /// A match of these entries with these scores, and an empty transcript.
+    pub(crate) fn of_scores(seats: Vec<usize>, scores: Vec<Vec<i64>>) -> Self {
+        use arbiter_games::{Micros, Score, SeatResult};
+
+        let result = |score| SeatResult { score: Score(score), forfeit: None, bad_answers: 0 };
+        let outcome = MatchOutcome {
+            results: scores.into_iter().map(result).collect(),
+            transcript: arbiter_replay::Transcript::default().hash(),
+            seats: Vec::new(),
+            wall_time: Micros::ZERO,
+            level: arbiter_worker::sandbox::Level::D,
+            startup_times: Vec::new(),
+            margin_used: Micros::ZERO,
+        };
+        let seed = Seed([0; 32]);
+        Self { round_table: None, seed, seats, carried: Vec::new(), outcome }
+    }
 }
 
 /// A played job.
 #[derive(Debug)]
 pub(crate) struct JobResult {
-    /// Its matches, in order.
+    /// Its matches, in order: one, or the tables of all rounds of an episode.
     pub(crate) matches: Vec<PlayedMatch>,
-    /// The scores of the entries that took part, by position.
-    pub(crate) scores: Vec<(usize, Score)>,
 }
 
 /// A message from a slot.
@@ -168,10 +189,7 @@ impl Run<'_> {
             JobKind::Match(seats) => {
                 let params = self.plan.params.clone();
                 let result = self.play_match(job, None, params, job.seed, seats.clone(), jail)?;
-                let results = result.outcome.results.iter();
-                let scores = results.map(|result| result.score.clone());
-                let scores = seats.iter().copied().zip(scores).collect();
-                Ok(JobResult { matches: vec![result], scores })
+                Ok(JobResult { matches: vec![result] })
             }
             JobKind::Episode => self.play_episode(job, jail),
         }
@@ -185,28 +203,21 @@ impl Run<'_> {
             .episode(self.plan.entries.len(), job.seed)
             .map_err(|error| Fault::new("cannot start an episode", error))?;
         let mut matches = Vec::new();
-        // The sums of the components that are not carried.
-        let mut others = vec![Vec::new(); self.plan.entries.len()];
         while let Some(table) = episode.tables().first().cloned() {
             let round_table = (table.round, table.table);
             let seed = job.seed.derive(&format!("round {} table {}", table.round, table.table));
-            let result =
+            let carried = if table.round == 1 {
+                Vec::new()
+            } else {
+                table.bots.iter().map(|bot| episode.bots()[*bot].score).collect()
+            };
+            let mut played =
                 self.play_match(job, Some(round_table), table.params, seed, table.bots, jail)?;
-            for (bot, standing) in result.seats.iter().zip(&result.outcome.results) {
-                add(&mut others[*bot], &standing.score.0[1..]);
-            }
-            episode.finish(table.table, &result.outcome.results);
-            matches.push(result);
+            played.carried = carried;
+            episode.finish(table.table, &played.outcome.results);
+            matches.push(played);
         }
-        let bots = episode.bots().iter().enumerate();
-        let scores = bots.map(|(bot, carried)| {
-            let mut score = vec![carried.score];
-            score.append(&mut others[bot]);
-            score.resize(self.plan.columns.len() - 1, 0);
-            score.push(i64::from(episode.can_continue(bot)));
-            (bot, Score(score))
-        });
-        Ok(JobResult { matches, scores: scores.collect() })
+        Ok(JobResult { matches })
     }
 
     /// Plays one match. Infrastructure faults are never scored: the match is played again.
@@ -239,20 +250,15 @@ impl Run<'_> {
         let mut attempt = 1;
         loop {
             match planned.play(self.host, &self.stop) {
-                Ok(outcome) => return Ok(PlayedMatch { round_table, seed, seats, outcome }),
+                Ok(outcome) => {
+                    let carried = Vec::new();
+                    return Ok(PlayedMatch { round_table, seed, seats, carried, outcome });
+                }
                 Err(Fault::System { .. } | Fault::Rules(_)) if attempt < MAX_ATTEMPTS => {
                     attempt += 1;
                 }
                 Err(fault) => return Err(fault),
             }
         }
-    }
-}
-
-/// Adds the components of a score to a sum, which may be empty yet.
-fn add(sum: &mut Vec<i64>, score: &[i64]) {
-    sum.resize(score.len(), 0);
-    for (sum, part) in sum.iter_mut().zip(score) {
-        *sum += part;
     }
 }

@@ -1,18 +1,35 @@
-//! Adds up the scores of the bots of a local run.
+//! Adds up the scores of the bots of a local run, as a tournament does.
 
-use arbiter_games::{Forfeit, Micros};
-use arbiter_ranking::{Tally as Sums, U256};
+use arbiter_games::{Game, Micros};
+use arbiter_ranking::{Entrant, ScoredMatch, Tallies, Tally as Sums};
 use hdrhistogram::Histogram;
 
-use crate::play::run::JobResult;
+use crate::play::plan::Plan;
+use crate::play::run::{JobResult, PlayedMatch};
 
 /// The totals of one bot.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// The sums over its games, or episodes.
+    /// The number of its games, or episodes.
+    pub(crate) games: i64,
+    /// The sums over its matches.
     pub(crate) sums: Sums,
+    /// How it finished its games.
+    pub(crate) finishes: Finishes,
     /// Reply times in microseconds, with three significant digits.
     replies: Histogram<u64>,
+}
+
+/// How often a bot finished a game in which place, by the whole scores of all bots of the game.
+/// With two bots these are games won, drawn and lost, as in [`arbiter_ranking::HeadToHead`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Finishes {
+    /// Games with a higher score than all others.
+    pub(crate) first: u64,
+    /// Games with the highest score, which others have too.
+    pub(crate) shared_first: u64,
+    /// Games in which another bot has a higher score.
+    pub(crate) behind: u64,
 }
 
 /// Maximum reply time in the histogram, in microseconds: one hour.
@@ -30,20 +47,14 @@ impl Row {
     fn new() -> Self {
         let replies =
             Histogram::new_with_max(MAX_REPLY_TIME, 3).expect("three digits up to an hour fit");
-        Self { sums: Sums::default(), replies }
+        Self { games: 0, sums: Sums::default(), finishes: Finishes::default(), replies }
     }
 
-    /// The mean of the first component of the scores and half the width of its 95 % confidence
-    /// interval, which needs two games.
-    pub(crate) fn mean(&self) -> (f64, Option<f64>) {
-        self.sums.mean().map_or((0.0, None), |mean| (mean.mean, mean.margin))
-    }
-
-    /// Adds the score of a game.
-    fn add(&mut self, score: &[i64]) {
-        let score: Vec<_> = score.iter().copied().map(i128::from).collect();
-        let squares = U256::square(score.first().copied().unwrap_or(0));
-        self.sums.merge(&Sums { matches: 1, score, squares, ..Sums::default() });
+    /// The mean over games, or episodes, of the first component of the scores; none without games.
+    #[expect(clippy::cast_precision_loss, reason = "a mean is shown with a few digits")]
+    pub(crate) fn mean(&self) -> Option<f64> {
+        let sum = self.sums.score.first().copied().unwrap_or(0);
+        (self.games > 0).then(|| sum as f64 / self.games as f64)
     }
 
     /// The reply times, if the bot replied at all.
@@ -57,47 +68,66 @@ impl Row {
     }
 }
 
-/// The totals of all bots, by position in the list of entries.
+/// The totals of all bots.
 #[derive(Clone, Debug)]
-pub(crate) struct Tally(pub(crate) Vec<Row>);
+pub(crate) struct Tally {
+    game: Game,
+    /// The totals of each bot, by position in the list of entries.
+    pub(crate) rows: Vec<Row>,
+}
 
 impl Tally {
-    /// Creates empty totals for this number of bots.
-    pub(crate) fn new(bots: usize) -> Self {
-        Self(vec![Row::new(); bots])
+    /// Creates empty totals for the entries of a plan.
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self::of_bots(plan.params.game(), plan.entries.len())
+    }
+
+    fn of_bots(game: &Game, bots: usize) -> Self {
+        Self { game: game.clone(), rows: vec![Row::new(); bots] }
     }
 
     /// Adds a played job.
     pub(crate) fn add(&mut self, result: &JobResult) {
-        for (entry, score) in &result.scores {
-            self.0[*entry].add(&score.0);
-        }
+        let mut job = Tallies::new(&self.game);
         for played in &result.matches {
-            let outcome = &played.outcome;
-            let seats = outcome.results.iter().zip(&outcome.seats);
-            for (entry, (standing, report)) in played.seats.iter().zip(seats) {
-                let row = &mut self.0[*entry];
-                row.sums.bad_answers += i64::from(standing.bad_answers);
-                let kind = Forfeit::ALL.iter().position(|kind| Some(*kind) == standing.forfeit);
-                if let Some(kind) = kind {
-                    row.sums.forfeits[kind] += 1;
-                }
-                for reply in &report.replies {
-                    row.replies.saturating_record(u64::try_from(reply.0).unwrap_or(0));
-                }
+            add_scores(&mut job, played);
+            self.add_reply_times(played);
+        }
+        let scores = || job.by_entrant().values().map(|sums| &sums.score);
+        let highest = scores().max();
+        let is_shared = scores().filter(|score| Some(*score) == highest).count() > 1;
+        for (entrant, sums) in job.by_entrant() {
+            let row = &mut self.rows[entry(*entrant)];
+            row.games += 1;
+            row.sums.merge(sums);
+            let finishes = &mut row.finishes;
+            let count = match (Some(&sums.score) == highest, is_shared) {
+                (true, false) => &mut finishes.first,
+                (true, true) => &mut finishes.shared_first,
+                (false, _) => &mut finishes.behind,
+            };
+            *count += 1;
+        }
+    }
+
+    fn add_reply_times(&mut self, played: &PlayedMatch) {
+        for (entry, report) in played.seats.iter().zip(&played.outcome.seats) {
+            for reply in &report.replies {
+                let micros = u64::try_from(reply.0).unwrap_or(0);
+                self.rows[*entry].replies.saturating_record(micros);
             }
         }
     }
 
     /// Pairs of rank and bot, the best first. Equal scores share a rank.
     pub(crate) fn ranking(&self) -> Vec<(usize, usize)> {
-        let mut order: Vec<_> = (0..self.0.len()).collect();
-        order.sort_by(|a, b| self.0[*b].sums.score.cmp(&self.0[*a].sums.score));
+        let mut order: Vec<_> = (0..self.rows.len()).collect();
+        order.sort_by(|a, b| self.rows[*b].sums.score.cmp(&self.rows[*a].sums.score));
         let mut ranked: Vec<(usize, usize)> = Vec::new();
         for (index, entry) in order.into_iter().enumerate() {
             let rank = match ranked.last() {
                 Some((rank, previous))
-                    if self.0[*previous].sums.score == self.0[entry].sums.score =>
+                    if self.rows[*previous].sums.score == self.rows[entry].sums.score =>
                 {
                     *rank
                 }
@@ -109,25 +139,63 @@ impl Tally {
     }
 }
 
+/// Adds the scores of a match.
+fn add_scores(sums: &mut Tallies, played: &PlayedMatch) {
+    let results = &played.outcome.results;
+    let seats: Vec<_> = played.seats.iter().map(|entry| entrant(*entry)).collect();
+    let scores: Vec<_> = results.iter().flat_map(|result| &result.score.0).copied().collect();
+    let forfeits: Vec<_> = results.iter().map(|result| result.forfeit).collect();
+    let bad_answers = results.iter().map(|result| result.bad_answers);
+    let bad_answers: Vec<_> =
+        bad_answers.map(|count| i32::try_from(count).unwrap_or(i32::MAX)).collect();
+    sums.add(&ScoredMatch {
+        seats: &seats,
+        scores: &scores,
+        carried: &played.carried,
+        forfeits: &forfeits,
+        bad_answers: &bad_answers,
+    });
+}
+
+/// The entrant of an entry.
+fn entrant(entry: usize) -> Entrant {
+    Entrant(i32::try_from(entry).expect("a command line has fewer than 2^31 bots"))
+}
+
+/// The entry of an entrant.
+fn entry(entrant: Entrant) -> usize {
+    usize::try_from(entrant.0).expect("entrants are positions of entries")
+}
+
 #[cfg(test)]
 mod tests {
-    use arbiter_games::Score;
+    use arbiter_games::{blackjack, gomoku};
 
     use super::*;
 
-    fn tally(scores: &[&[i64]]) -> Tally {
-        let mut tally = Tally::new(scores[0].len());
-        for game in scores {
-            let scores = game.iter().map(|points| Score(vec![*points])).enumerate().collect();
-            tally.add(&JobResult { matches: Vec::new(), scores });
+    fn tally(game: &Game, games: &[&[i64]]) -> Tally {
+        let mut tally = Tally::of_bots(game, games[0].len());
+        for scores in games {
+            let scores: Vec<_> = scores.iter().map(|points| vec![*points]).collect();
+            let played = PlayedMatch::of_scores((0..scores.len()).collect(), scores);
+            tally.add(&JobResult { matches: vec![played] });
         }
         tally
     }
 
     #[test]
     fn ties_share_a_rank() {
-        let tally = tally(&[&[2, 0, 1, 1], &[0, 1, 1, 0]]);
+        let tally = tally(&gomoku::game(), &[&[2, 0, 1, 1], &[0, 1, 1, 0]]);
         assert_eq!(tally.ranking(), [(1, 0), (1, 2), (3, 1), (3, 3)]);
+    }
+
+    #[test]
+    fn games_are_won_drawn_and_lost_by_their_scores() {
+        let tally = tally(&gomoku::game(), &[&[2, 0], &[1, 1], &[2, 0], &[0, 2]]);
+        let finishes = |first, shared_first, behind| Finishes { first, shared_first, behind };
+        assert_eq!(tally.rows[0].finishes, finishes(2, 1, 1));
+        assert_eq!(tally.rows[1].finishes, finishes(1, 1, 2));
+        assert_eq!(tally.rows[0].mean(), Some(1.25));
     }
 
     /// 50 games of blackjack with the maximum number of chips.
@@ -136,19 +204,23 @@ mod tests {
         const CHIPS: i64 = 1_000_000_000_000_000_000;
         let games = [[CHIPS, CHIPS - 1]; 50];
         let games: Vec<_> = games.iter().map(<[i64; 2]>::as_slice).collect();
-        let tally = tally(&games);
+        let tally = tally(&blackjack::game(), &games);
         assert_eq!(tally.ranking(), [(1, 0), (2, 1)]);
-        assert_eq!(tally.0[1].sums.score, [50 * i128::from(CHIPS) - 50]);
-        assert_eq!(tally.0[1].mean().1, Some(0.0));
+        assert_eq!(tally.rows[1].sums.score, [50 * i128::from(CHIPS) - 50, 0]);
     }
 
+    /// The chips that a bot carries count once, and a bot that goes broke loses a point.
     #[test]
-    fn confidence_intervals_match_student_quantiles() {
-        let (mean, margin) = tally(&[&[2], &[0], &[2], &[0]]).0[0].mean();
-        assert!((mean - 1.0).abs() < 1e-9);
-        // The sample's deviation is 2/sqrt(3), its standard error half of that; Student's quantile
-        // for three degrees of freedom is 3.182.
-        assert!((margin.unwrap() - 3.182 / 3.0_f64.sqrt()).abs() < 1e-9);
-        assert_eq!(tally(&[&[5]]).0[0].mean(), (5.0, None));
+    fn an_episode_counts_as_one_game() {
+        let mut tally = Tally::of_bots(&blackjack::game(), 3);
+        let first = PlayedMatch::of_scores(vec![2, 0, 1], vec![vec![150], vec![250], vec![0]]);
+        let mut second = PlayedMatch::of_scores(vec![0, 2], vec![vec![9], vec![300]]);
+        second.carried = vec![250, 150];
+        tally.add(&JobResult { matches: vec![first, second] });
+        let rows = tally.rows.iter().map(|row| (row.games, row.sums.score.clone()));
+        let expected = [(1, vec![9, -1]), (1, vec![0, -1]), (1, vec![300, 0])];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+        let first = tally.rows.iter().map(|row| row.finishes.first);
+        assert_eq!(first.collect::<Vec<_>>(), [0, 0, 1]);
     }
 }

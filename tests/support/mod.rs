@@ -10,6 +10,7 @@ pub(crate) mod machine;
 pub(crate) mod presets;
 pub(crate) mod service;
 pub(crate) mod shown;
+pub(crate) mod strength;
 pub(crate) mod up;
 
 use std::fs;

@@ -63,7 +63,7 @@ pub fn game() -> Game {
         episodes: Some(EpisodeInfo {
             rounds_param: "rounds".into(),
             min_score: ANTE,
-            column: "solvent".into(),
+            column: "broke".into(),
             official_rounds: 5,
         }),
         bots: BotInfo { protocol: Protocol::Exec, framing: Framing::Line, http: false },

@@ -58,7 +58,7 @@ const EPISODES: &str = r#"
 rounds = "rounds"
 score = "chips"
 least = 10
-column = "solvent"
+column = "broke"
 [params.rounds]
 type = "integer"
 default = 5
@@ -77,7 +77,7 @@ fn episodes_need_parameters_that_are_carried() {
     let text = CONNECT4.replace("seats = [2, 2]", "seats = [1, 4]") + EPISODES;
     let descriptor = Descriptor::parse(&text).unwrap();
     assert_eq!(descriptor.schedule, PackageSchedule::Episodes);
-    assert_eq!(descriptor.episodes.unwrap().column, "solvent");
+    assert_eq!(descriptor.episodes.unwrap().column, "broke");
     for (from, to, expected) in [
         ("[1, 4]", "[2, 4]", "line 15: episodes: several bots share a table, and the last table"),
         ("[1, 4]", "[1, 1]", "line 15: episodes: several bots share a table"),
@@ -87,13 +87,9 @@ fn episodes_need_parameters_that_are_carried() {
             "default of params.chips must be one number for all bots, 10",
         ),
         ("default = 200", "default = [200, 100]", "must be one number for all bots"),
-        ("\"solvent\"", "\"points\"", "episodes.column: write 1 to 32 characters that no other"),
-        ("\"solvent\"", "\"\"", "episodes.column: write 1 to 32 characters"),
-        (
-            "column = \"solvent\"",
-            "column = \"solvent\"\nbad_answers = \"chips\"",
-            "name a different",
-        ),
+        ("\"broke\"", "\"points\"", "episodes.column: write 1 to 32 characters that no other"),
+        ("\"broke\"", "\"\"", "episodes.column: write 1 to 32 characters"),
+        ("column = \"broke\"", "column = \"broke\"\nbad_answers = \"chips\"", "name a different"),
         ("score = \"chips\"", "score = [\"chips\"]", "line 17: invalid type: sequence"),
         ("score = \"chips\"", "score = \"coins\"", "there is no parameter `coins`"),
         ("min = 1\n", "", "episodes.rounds: params.rounds needs type = \"integer\""),
