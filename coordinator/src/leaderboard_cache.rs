@@ -11,10 +11,11 @@
 //! edition is always final.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use arbiter_games::{Game, Games};
+use arbiter_games::{Game, Games, Seed};
 use arbiter_proto::ids::EditionId;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, Contestant, RankedContestant};
@@ -24,6 +25,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::cache::Cache;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
+use crate::db::tournaments::{self, Tournament};
 use crate::db::{self, standings};
 
 /// The pause between two refreshes. The age of a leaderboard is at most this pause plus the time of
@@ -49,11 +51,30 @@ impl Ranks {
     }
 }
 
+/// What all leaderboards of an edition have in common.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// The game.
+    pub game: Game,
+    /// The number of episodes, in games with episodes.
+    pub episodes: Option<u32>,
+    /// The seed of the edition's statistics: public, so that every user can repeat them.
+    pub statistics_seed: Seed,
+}
+
+impl Common {
+    fn of(tournament: &Tournament, games: &Games, edition: EditionId) -> Result<Self> {
+        let game = tournament.game(games).map_err(|error| Error::Decode(Box::new(error)))?;
+        let episodes = tournament.episodes();
+        let statistics_seed = tournament.public_seed(&format!("statistics/{edition}"))?;
+        Ok(Self { game, episodes, statistics_seed })
+    }
+}
+
 /// A leaderboard at a point in time.
 #[derive(Debug)]
 pub struct Leaderboard {
-    /// The game.
-    pub game: Game,
+    common: Common,
     /// The number of counted matches.
     pub counted: i64,
     /// The ranked entrants, best first.
@@ -62,6 +83,14 @@ pub struct Leaderboard {
     pub roster: Arc<Roster>,
     /// The index of each entrant in `places`.
     positions: HashMap<Entrant, usize>,
+}
+
+impl Deref for Leaderboard {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
 }
 
 impl Leaderboard {
@@ -81,7 +110,7 @@ impl Leaderboard {
         // A snapshot, so that count and standings are consistent.
         let mut transaction = db::snapshot(pool).await?;
         let counted = editions::counted(&mut *transaction, id).await?;
-        let (game, roster, contestants) = if let Some(earlier) = earlier {
+        let (common, roster, contestants) = if let Some(earlier) = earlier {
             let mut tallies = standings::of_edition(&mut *transaction, id).await?;
             // Tied contestants stay in the order of the schedule.
             let places = earlier.roster.iter().filter_map(|(entrant, _)| earlier.place(entrant));
@@ -90,19 +119,20 @@ impl Leaderboard {
                 let tally = tallies.remove(&entrant).unwrap_or_default();
                 Contestant { entrant, submitted_at, tally }
             });
-            (earlier.game.clone(), Arc::clone(&earlier.roster), contestants.collect())
+            (earlier.common.clone(), Arc::clone(&earlier.roster), contestants.collect())
         } else {
-            let game = editions::game(&mut *transaction, games, id).await?;
+            let tournament = tournaments::of_edition(&mut *transaction, id).await?;
+            let common = Common::of(&tournament, games, id)?;
             let roster = Roster::of(&mut *transaction, id).await?;
             let contestants = standings::contestants(&mut transaction, id).await?;
-            (game, Arc::new(roster), contestants)
+            (common, Arc::new(roster), contestants)
         };
         transaction.commit().await?;
-        let places = ranking::rank(&game, contestants);
+        let places = ranking::rank(&common.game, contestants);
         let number =
             |(position, place): (usize, &RankedContestant)| (place.contestant.entrant, position);
         let positions = places.iter().enumerate().map(number).collect();
-        Ok(Self { game, counted, places, roster, positions })
+        Ok(Self { common, counted, places, roster, positions })
     }
 }
 

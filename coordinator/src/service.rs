@@ -47,6 +47,8 @@ mod received_bundle;
 mod reply_times;
 mod reports;
 mod set_aside_matches;
+mod statistics;
+mod statistics_cache;
 mod submissions;
 mod tokens;
 mod tournaments;
@@ -63,7 +65,7 @@ pub use estimates::counted_certificate;
 pub(crate) use game_guides::GameGuide;
 pub(crate) use matches::Planned;
 pub(crate) use overview::WorkersOverview;
-pub(crate) use rankings::place;
+pub(crate) use rankings::{MAX_PLACES, place};
 pub(crate) use received_bundle::MAX_BUNDLE;
 pub(crate) use reports::{Delivery, DeliveryContents};
 pub use set_aside_matches::SetAsideGroup;
@@ -92,6 +94,7 @@ use game_guides::GuideCache;
 use game_packages::InspectedPackage;
 use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
+use statistics_cache::StatisticsCache;
 
 /// Maximum number of certificates in the cache.
 const MAX_CERTIFICATES: usize = 256;
@@ -120,6 +123,7 @@ pub struct Parts {
     pub(crate) dispatcher: Dispatcher,
     pub(crate) playing: ActiveLeases,
     boards: LeaderboardCache,
+    statistics: StatisticsCache,
     store: Option<RecordStore>,
     cleaner: Cleaner,
     pub(crate) suspensions: Suspensions,
@@ -183,6 +187,7 @@ impl Service {
             config;
         Self(Arc::new(Parts {
             boards: LeaderboardCache::new(pool.clone(), queue.games().clone()),
+            statistics: StatisticsCache::new(pool.clone()),
             playing: ActiveLeases::default(),
             suspensions: Suspensions::default(),
             changes: ChangeNotifier::default(),

@@ -32,6 +32,7 @@ mod replay_cache;
 mod server;
 mod session;
 mod sse;
+mod statistics;
 mod submit;
 mod tournament;
 mod tournament_form;
@@ -140,6 +141,8 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/ranking", get(leaderboard::show))
         .route("/t/{tournament}/ranking/live", get(leaderboard::live))
         .route("/t/{tournament}/ranking.csv", get(csv_export::ranking))
+        .route("/t/{tournament}/statistics", get(statistics::show))
+        .route("/t/{tournament}/statistics.csv", get(csv_export::statistics))
         .route("/t/{tournament}/matrix", get(head_to_head::show))
         .route("/t/{tournament}/schedule", get(matches::schedule))
         .route("/t/{tournament}/matches", get(matches::list))

@@ -45,6 +45,7 @@ macro_rules! client_calls {
                 get_standing(GetStandingRequest) -> GetStandingResponse;
                 get_head_to_head(GetHeadToHeadRequest) -> GetHeadToHeadResponse;
                 get_history(GetHistoryRequest) -> GetHistoryResponse;
+                get_statistics(GetStatisticsRequest) -> GetStatisticsResponse;
                 get_reply_times(GetReplyTimesRequest) -> GetReplyTimesResponse;
             }
             $($rest)*

@@ -86,6 +86,13 @@ impl Tally {
         self.bad_answers -= other.bad_answers;
     }
 
+    /// The mean of the first component over so many matches or episodes; None if there are none.
+    #[expect(clippy::cast_precision_loss, reason = "a mean is shown with a few digits")]
+    pub fn mean_over(&self, count: i64) -> Option<f64> {
+        let sum = self.score.first().copied().unwrap_or(0);
+        (count > 0 && self.matches > 0).then(|| sum as f64 / count as f64)
+    }
+
     /// The mean of the first component over the matches.
     pub fn mean(&self) -> Option<Mean> {
         Mean::of(self.matches, self.score.first().copied().unwrap_or(0), self.squares)

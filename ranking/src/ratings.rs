@@ -281,7 +281,9 @@ impl<'a> Fit<'a> {
             for (index, row) in matrix.iter_mut().enumerate() {
                 let factor = row[pivot];
                 if index != pivot && factor != 0.0 {
-                    row.iter_mut().zip(&pivot_row).for_each(|(value, above)| *value -= factor * above);
+                    row.iter_mut()
+                        .zip(&pivot_row)
+                        .for_each(|(value, above)| *value -= factor * above);
                 }
             }
         }
@@ -330,8 +332,9 @@ mod tests {
     #[test]
     fn ten_wins_to_one_are_four_hundred_points() {
         let entrants = [Entrant(3), Entrant(7)];
-        let played: Vec<_> =
-            (0..11_000).map(|number| (3, 7, i64::from(number % 11 != 0), i64::from(number % 11 == 0))).collect();
+        let played: Vec<_> = (0..11_000)
+            .map(|number| (3, 7, i64::from(number % 11 != 0), i64::from(number % 11 == 0)))
+            .collect();
         let rated = ratings(&entrants, results(&played));
         let [first, second] = [rated[0].unwrap(), rated[1].unwrap()];
         assert!((first.elo - second.elo - 400.0).abs() < 1.0, "{rated:?}");

@@ -208,7 +208,12 @@ impl Statistics {
         let difference = means[0] - means[1];
         let Some(error) = self.covariance.difference(pair) else {
             let margin = None;
-            return Some(PairStatistics { difference, margin, probability: None, matches_needed: None });
+            return Some(PairStatistics {
+                difference,
+                margin,
+                probability: None,
+                matches_needed: None,
+            });
         };
         let margin = error.margin(self.critical);
         let matches = pair.map(|index| self.entrants[index].matches);
@@ -238,7 +243,11 @@ fn count(number: u64) -> f64 {
     number as f64
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is small, and not negative")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is small, and not negative"
+)]
 fn whole(number: f64) -> u64 {
     number.max(0.0) as u64
 }

@@ -2,6 +2,7 @@
 
 mod bot;
 mod print;
+mod statistics;
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -29,6 +30,7 @@ Examples:
   arbiter ranking finals --edition 3 --limit 20
   arbiter ranking finals --format csv > finals.csv
   arbiter ranking finals --bot mybot
+  arbiter ranking finals --stats
   arbiter ranking finals --limit 10 --watch"
 )]
 pub(super) struct Ranking {
@@ -57,6 +59,10 @@ pub(super) struct Ranking {
     /// editions.
     #[arg(long, conflicts_with_all = ["offset", "limit", "name", "watch"])]
     bot: Option<String>,
+    /// Show what can be concluded: possible ranks, intervals, probabilities, ratings, and how many
+    /// more matches are needed. docs/statistics.md explains the figures.
+    #[arg(long, conflicts_with_all = ["bot", "watch"])]
+    stats: bool,
     /// Show every change, until Ctrl-C.
     #[arg(long)]
     watch: bool,
@@ -86,6 +92,9 @@ impl Ranking {
         }
         if let Some(bot) = &self.bot {
             return bot::run(&self, bot);
+        }
+        if self.stats {
+            return statistics::run(&self);
         }
         if self.watch {
             return self.client.run(async |server| self.follow(&server).await);

@@ -33,6 +33,8 @@ pub struct EntrantInfo {
     pub program: Vec<u8>,
     /// The token of its owner. House bots have none.
     pub owner: Option<i32>,
+    /// The name of that token.
+    pub owner_name: Option<String>,
 }
 
 impl Roster {
@@ -40,6 +42,7 @@ impl Roster {
     pub async fn of(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Self> {
         let statement = "
             SELECT e.entrant, b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
+                (SELECT name FROM tokens WHERE id = b.owner) AS owner_name,
                 coalesce(t.program, v.digest) AS program
             FROM entrants e JOIN versions v ON v.id = e.version JOIN bots b ON b.id = e.bot
             LEFT JOIN trials t ON t.version = v.id
@@ -75,6 +78,7 @@ impl EntrantInfo {
     pub async fn of_version(db: impl PgExecutor<'_>, version: VersionId) -> Result<Self> {
         let statement = "
             SELECT v.id AS entrant, b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
+                (SELECT name FROM tokens WHERE id = b.owner) AS owner_name,
                 coalesce(t.program, v.digest) AS program
             FROM versions v JOIN bots b ON b.id = v.bot LEFT JOIN trials t ON t.version = v.id
             WHERE v.id = $1";
@@ -85,7 +89,8 @@ impl EntrantInfo {
     pub async fn of_house(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Self>> {
         let statement = "
             SELECT DISTINCT ON (b.id) v.id AS entrant, b.id AS bot, b.name, v.number AS version,
-                v.digest, b.owner, coalesce(t.program, v.digest) AS program
+                v.digest, b.owner,
+                (SELECT name FROM tokens WHERE id = b.owner) AS owner_name, coalesce(t.program, v.digest) AS program
             FROM bots b JOIN versions v ON v.bot = b.id LEFT JOIN trials t ON t.version = v.id
             WHERE b.tournament = $1 AND b.owner IS NULL AND b.withdrawn_at IS NULL
                 AND (t.state IS NULL OR t.state = 'passed')
@@ -98,6 +103,7 @@ impl EntrantInfo {
 pub async fn of_seats(db: impl PgExecutor<'_>, seats: &[Entrant]) -> Result<Vec<EntrantInfo>> {
     let statement = "
         SELECT v.id AS entrant, b.id AS bot, b.name, v.number AS version, v.digest, b.owner,
+                (SELECT name FROM tokens WHERE id = b.owner) AS owner_name,
             coalesce(t.program, v.digest) AS program
         FROM unnest($1::int[]) WITH ORDINALITY AS u (entrant, seat)
         JOIN versions v ON v.id = u.entrant JOIN bots b ON b.id = v.bot

@@ -23,6 +23,8 @@ pub struct PlayedMatch {
     pub result: MatchResult,
     /// The key from which its seed is derived.
     pub seed_key: i64,
+    /// The index of the tournament's board, if there are several.
+    pub board: Option<i16>,
     /// The entrants, seat 1 first.
     #[sqlx(try_from = "Vec<i32>")]
     pub seats: Seats,
@@ -46,7 +48,7 @@ impl PlayedMatch {
 macro_rules! played {
     ($($rest:expr),+) => {
         concat!(
-            "SELECT m.number, m.seed_key, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
+            "SELECT m.number, m.seed_key, m.board, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
                 r.transcript, r.wall_ms, r.level::text ",
             $($rest),+
         )

@@ -276,23 +276,27 @@ pub async fn of_matches(
     sqlx::query_as(statement).bind(tournament).bind(numbers).fetch_all(db).await
 }
 
-/// A result with the seed key of its match.
-#[derive(FromRow)]
-struct KeyedResult {
-    seed_key: i64,
+/// A result with what says which results depend on each other.
+#[derive(Clone, Debug, FromRow)]
+pub struct KeyedResult {
+    /// The seed key of the match.
+    pub seed_key: i64,
+    /// BLAKE3 hash of the transcript.
+    pub transcript: [u8; 32],
+    /// The result.
     #[sqlx(flatten)]
-    played: SeatedResult,
+    pub played: SeatedResult,
 }
 
-/// Calls `visit` with the seed key and the result of each match of an edition, in order. Stops at
-/// the first error of `visit`, and returns it.
+/// Calls `visit` with the result of each match of an edition, in order. Stops at the first error of
+/// `visit`, and returns it.
 pub async fn each_with_seed_key<E>(
     db: impl PgExecutor<'_>,
     edition: EditionScope,
-    mut visit: impl FnMut(i64, &SeatedResult) -> Result<(), E>,
+    mut visit: impl FnMut(&KeyedResult) -> Result<(), E>,
 ) -> Result<Result<(), E>> {
     let statement = played!(
-        ", m.seed_key
+        ", m.seed_key, r.transcript
         FROM results r JOIN matches m USING (tournament, number)
         WHERE ",
         members!("r"),
@@ -300,8 +304,7 @@ pub async fn each_with_seed_key<E>(
     );
     let mut rows = sqlx::query_as_with(statement, edition.arguments()).fetch(db);
     while let Some(row) = rows.next().await {
-        let KeyedResult { seed_key, played } = row?;
-        if let Err(error) = visit(seed_key, &played) {
+        if let Err(error) = visit(&row?) {
             return Ok(Err(error));
         }
     }

@@ -2,6 +2,8 @@
 
 use arbiter_games::{Game, Games, Seed, string_enum};
 use arbiter_proto::ids::{EditionId, TournamentId};
+use arbiter_schedule::Schedule;
+use serde::Deserialize as _;
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
@@ -98,6 +100,25 @@ impl Tournament {
     pub fn game(&self, games: &Games) -> Result<Game, GameError> {
         let package = game_package::of_settings(&self.settings)?;
         game_package::find(games, &self.game, package.as_ref())
+    }
+
+    /// A seed for random numbers of an analysis. It is public from the beginning, so that every
+    /// user can repeat the analysis.
+    ///
+    /// # Errors
+    /// If the stored hash is damaged.
+    pub fn public_seed(&self, analysis: &str) -> Result<Seed> {
+        let hash: Result<[u8; 32], _> = self.seed_hash.as_slice().try_into();
+        let hash = hash.map_err(|_| Error::Decode("the hash of a seed has 32 bytes".into()))?;
+        Ok(Seed(hash).derive(analysis))
+    }
+
+    /// The number of episodes of an edition, in games with episodes.
+    pub fn episodes(&self) -> Option<u32> {
+        match Schedule::deserialize(self.settings.get("schedule")?).ok()? {
+            Schedule::Episodes(episodes) => Some(episodes.episodes.get()),
+            _ => None,
+        }
     }
 
     /// The value of its beacon, once it is known.

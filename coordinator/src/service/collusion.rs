@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arbiter_games::{Game, Seed};
+use arbiter_games::Game;
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
 use arbiter_ranking::collusion::{
     self, CLAIM, Collusion, FALSE_DISCOVERIES, MAX_TABLES, Pair, Tables, TooManyTables,
@@ -65,30 +65,22 @@ impl Service {
         let mut tables = Tables::new();
         let mut results = 0_usize;
         let scope = edition.scope();
-        let reading = results::each_with_seed_key(&self.pool, scope, |seed_key, played| {
+        let reading = results::each_with_seed_key(&self.pool, scope, |result| {
             results += 1;
             // The chips of an episode differ from round to round.
-            let stratum = if game.episodes.is_some() { round_of(seed_key) } else { 0 };
-            tables.add(&played.outcome(), stratum)
+            let stratum = if game.episodes.is_some() { round_of(result.seed_key) } else { 0 };
+            tables.add(&result.played.outcome(), stratum)
         });
         reading.await?.map_err(|TooManyTables| too_many(edition))?;
         if tables.is_empty() {
             return Err(no_tables(tournament, edition, results));
         }
-        let seed = public_seed(tournament, edition)?;
+        let seed = tournament.public_seed(&format!("collusion/{}", edition.number))?;
         let search = move || collusion::analyze(&tables, seed, MAX_PAIRS as usize);
         let collusion = tokio::task::spawn_blocking(search).await;
         drop(permit);
         collusion.map_err(|_| ServiceError::stopping())
     }
-}
-
-/// The seed of the random numbers of the search. It is public from the beginning, so that every
-/// user can repeat the search.
-fn public_seed(tournament: &Tournament, edition: &Edition) -> Result<Seed> {
-    let hash: Result<[u8; 32], _> = tournament.seed_hash.as_slice().try_into();
-    let hash = hash.map_err(|_| ServiceError::internal("the hash of a seed has 32 bytes"))?;
-    Ok(Seed(hash).derive(&format!("collusion/{}", edition.number)))
 }
 
 fn too_many(edition: &Edition) -> ServiceError {

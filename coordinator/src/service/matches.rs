@@ -391,7 +391,6 @@ fn published_seed(tournament: &Tournament, edition: i32) -> Option<Seed> {
 fn add_seed(edition: Option<Seed>, seed_key: i64, status: &mut MatchStatus) {
     if let Some(edition) = edition {
         status.seed = deal_seed(edition, seed_key).0.to_vec();
-        status.seed_key = Some(seed_key);
     }
 }
 
@@ -405,6 +404,7 @@ fn seat(bot: Option<&EntrantInfo>) -> MatchSeat {
     MatchSeat {
         bot: bot.map(|bot| bot.name.clone()).unwrap_or_default(),
         version: bot.map_or(0, |bot| bot.version),
+        owner: bot.and_then(|bot| bot.owner_name.clone()).unwrap_or_default(),
         ..MatchSeat::default()
     }
 }
@@ -430,6 +430,8 @@ fn played_match<'a>(
         transcript: result.transcript.to_vec(),
         wall_ms: result.wall_ms,
         level: played.level.clone(),
+        seed_key: Some(played.seed_key),
+        board: played.board.map(i32::from),
         ..MatchStatus::default()
     }
 }

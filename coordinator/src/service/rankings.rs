@@ -11,6 +11,7 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
 use std::sync::Arc;
 
+use super::statistics_cache::EditionStatistics;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{self, Edition};
 use crate::db::standings;
@@ -21,7 +22,7 @@ use crate::leaderboard_cache::Leaderboard;
 /// The number of places on a page if the request has no limit.
 const DEFAULT_PLACES: u32 = 100;
 /// Maximum number of places on a page.
-const MAX_PLACES: u32 = 1000;
+pub(crate) const MAX_PLACES: u32 = 1000;
 /// Maximum number of matches of an edition whose head-to-head results are counted on request. The
 /// query reads all of them.
 const MAX_HEAD_TO_HEAD: i64 = 5_000_000;
@@ -33,7 +34,8 @@ impl Service {
         GetStandingRequest { leaderboard: board, bot }: GetStandingRequest,
     ) -> Result<GetStandingResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
-        let place = place_of(&board, &bot)?;
+        let statistics = self.newest_statistics(&edition, &board);
+        let place = place_of(&board, &bot, statistics.as_deref())?;
         let columns = board.game.ranking_columns().into_iter().map(str::to_owned).collect();
         Ok(GetStandingResponse { edition: edition.number, standing: Some(place), columns })
     }
@@ -76,12 +78,15 @@ impl Service {
         let editions: Vec<_> = past.iter().map(|standing| standing.edition).collect();
         let game = tournament.game(self.queue.games());
         let game = game.map_err(|error| ServiceError::internal(error.to_string()))?;
+        let episodes = tournament.episodes();
         let _permit = self.permit(caller).await?;
         let ranks = self.boards.ranks(&game, &editions).await?;
         let places = past.into_iter().filter_map(
             |PastStanding { edition, number, entrant, version, tally }| {
-                let rank = ranks.get(&edition)?.of(entrant)?;
-                let place = place_message(&game, rank, bot.clone(), version, &tally);
+                let (rank, tied) = ranks.get(&edition)?.of(entrant)?;
+                let sums = standing(&game, episodes, (bot.clone(), version), &tally);
+                let rank = u32::try_from(rank).unwrap_or(u32::MAX);
+                let place = Standing { rank, tied, ..sums };
                 Some(GetStandingResponse {
                     edition: number,
                     standing: Some(place),
@@ -133,15 +138,10 @@ impl Service {
         let board = request.leaderboard.clone();
         let (edition, official) = self.edition_of(board, DefaultEdition::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
-        let text = request.name_contains.to_lowercase();
-        let has_text = |entrant: Entrant| {
-            let bot = board.roster.get(entrant);
-            text.is_empty() || bot.is_some_and(|bot| bot.name.to_lowercase().contains(&text))
-        };
-        let places: Vec<_> =
-            board.places.iter().filter(|place| has_text(place.contestant.entrant)).collect();
-        let limit = if request.limit == 0 { DEFAULT_PLACES } else { request.limit.min(MAX_PLACES) };
-        let page = places.iter().skip(request.offset as usize).take(limit as usize);
+        let statistics = self.newest_statistics(&edition, &board);
+        let places = places_with_text(&board, &request.name_contains);
+        let limit = page_limit(request.limit);
+        let page = places.iter().skip(request.offset as usize).take(limit);
         let playing = editions::running(&self.pool, edition.tournament).await?;
         let running = playing.filter(|playing| playing.id != edition.id);
         Ok(GetRankingResponse {
@@ -151,7 +151,7 @@ impl Service {
             counted: board.counted,
             columns: board.game.ranking_columns().into_iter().map(str::to_owned).collect(),
             bots: u32::try_from(places.len()).unwrap_or(u32::MAX),
-            standings: page.map(|ranked| place(&board, ranked)).collect(),
+            standings: page.map(|ranked| place(&board, ranked, statistics.as_deref())).collect(),
             running: running.map(|Edition { number, matches, counted, .. }| EditionProgress {
                 edition: number,
                 matches,
@@ -201,40 +201,73 @@ impl Service {
     }
 }
 
+/// The places of bots whose names contain a text, ignoring case.
+pub(super) fn places_with_text<'a>(
+    board: &'a Leaderboard,
+    text: &str,
+) -> Vec<&'a ranking::RankedContestant> {
+    let text = text.to_lowercase();
+    let has_text = |entrant: Entrant| {
+        let bot = board.roster.get(entrant);
+        text.is_empty() || bot.is_some_and(|bot| bot.name.to_lowercase().contains(&text))
+    };
+    board.places.iter().filter(|place| has_text(place.contestant.entrant)).collect()
+}
+
+/// The number of places of a page with this limit; 0 stands for the default.
+pub(super) fn page_limit(limit: u32) -> usize {
+    let limit = if limit == 0 { DEFAULT_PLACES } else { limit.min(MAX_PLACES) };
+    limit as usize
+}
+
 /// The place of the bot with this name.
-fn place_of(board: &Leaderboard, bot: &str) -> Result<Standing> {
+fn place_of(
+    board: &Leaderboard,
+    bot: &str,
+    statistics: Option<&EditionStatistics>,
+) -> Result<Standing> {
     let entrant = board.roster.find(bot);
     let ranked = entrant.and_then(|entrant| board.place(entrant));
-    ranked.map(|ranked| place(board, ranked)).ok_or_else(|| ServiceError::missing("bot", bot))
+    ranked
+        .map(|ranked| place(board, ranked, statistics))
+        .ok_or_else(|| ServiceError::missing("bot", bot))
 }
 
 /// A place as a message.
-pub(crate) fn place(board: &Leaderboard, ranked: &ranking::RankedContestant) -> Standing {
-    let bot = board.roster.get(ranked.contestant.entrant);
+pub(crate) fn place(
+    board: &Leaderboard,
+    ranked: &ranking::RankedContestant,
+    statistics: Option<&EditionStatistics>,
+) -> Standing {
+    let entrant = ranked.contestant.entrant;
+    let bot = board.roster.get(entrant);
     let (name, version) = bot.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
-    place_message(&board.game, (ranked.rank, ranked.tied), name, version, &ranked.contestant.tally)
+    let standing = standing(&board.game, board.episodes, (name, version), &ranked.contestant.tally);
+    Standing {
+        rank: u32::try_from(ranked.rank).unwrap_or(u32::MAX),
+        tied: ranked.tied,
+        rank_set: statistics.and_then(|statistics| statistics.rank_set(entrant)),
+        ..standing
+    }
 }
 
-/// The standing of a version of a bot, as a message.
-fn place_message(
+/// The sums of a version of a bot as a message, without its rank. The mean is that of an episode,
+/// if there are `episodes`, and otherwise that of a match.
+fn standing(
     game: &Game,
-    (rank, tied): (usize, bool),
-    bot: String,
-    version: i32,
+    episodes: Option<u32>,
+    (bot, version): (String, i32),
     tally: &Tally,
 ) -> Standing {
-    let mean = tally.mean();
     let part = |index: usize| tally.score.get(index).copied().unwrap_or(0).to_string();
     Standing {
-        rank: u32::try_from(rank).unwrap_or(u32::MAX),
-        tied,
         bot,
         version,
         matches: tally.matches,
         score: (0..game.ranking_columns().len()).map(part).collect(),
-        mean: mean.map_or(0.0, |mean| mean.mean),
-        margin: mean.and_then(|mean| mean.margin),
+        mean: tally.mean_over(episodes.map_or(tally.matches, i64::from)).unwrap_or(0.0),
         forfeits: tally.forfeits.to_vec(),
         bad_answers: tally.bad_answers,
+        ..Standing::default()
     }
 }

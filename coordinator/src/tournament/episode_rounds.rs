@@ -147,6 +147,11 @@ fn seed_key(episode: usize, table: &TablePlan) -> i64 {
     (episode << 32) | (i64::from(round) << 16) | i64::from(table)
 }
 
+/// The episode, from 0, of the table with this seed key.
+pub fn episode_of(seed_key: i64) -> i64 {
+    seed_key >> 32
+}
+
 /// The round of an episode, from 0, of the table with this seed key.
 pub fn round_of(seed_key: i64) -> u16 {
     let [.., high, low, _, _] = seed_key.to_be_bytes();

@@ -11,11 +11,11 @@ use axum::extract::{Path, Query};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::chart::{self, Interval};
+use super::chart;
 use super::error::{WebError, none_if};
 use super::flash::Flash;
 use super::session::Session;
-use super::{actions, layout, leaderboard, version};
+use super::{actions, layout, leaderboard, statistics, version};
 
 /// Maximum number of forfeits shown to the owner, newest first.
 const MAX_FORFEITS: u32 = 50;
@@ -190,6 +190,9 @@ fn standing(response: &GetStandingResponse) -> Markup {
             dt { "Version" } dd { (place.version) }
             dt { "Matches" } dd { (place.matches) }
             dt { "Score" (layout::components(&response.columns)) } dd { (place.score.join(" ")) }
+            @if let Some(set) = place.rank_set {
+                dt { "Possible ranks" } dd { (statistics::rank_set(set)) }
+            }
             dt { "Mean" } dd { (leaderboard::mean(place)) }
             dt { "Forfeits" } dd {
                 @let forfeits = leaderboard::forfeits(place);
@@ -204,7 +207,7 @@ fn standing(response: &GetStandingResponse) -> Markup {
 fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
     let points = history.iter().rev().filter_map(|response| {
         let place = response.standing.as_ref()?;
-        Some((response.edition, Interval { mean: place.mean, margin: place.margin }))
+        Some((response.edition, place.mean))
     });
     let points: Vec<_> = points.collect();
     let heads = ["Edition", "Version", "Rank", "Mean", "Matches"];

@@ -1,5 +1,6 @@
-//! Small SVG charts: confidence intervals, mean scores over editions, histograms of durations.
+//! Small SVG charts: confidence intervals, possible ranks, mean scores over editions, histograms of durations.
 
+use arbiter_proto::v1::RankSet;
 use maud::{Markup, html};
 
 use super::layout;
@@ -51,9 +52,23 @@ pub(super) fn interval(interval: Interval, range: (f64, f64)) -> Markup {
     }
 }
 
-/// Mean scores over editions: a line of dots with confidence intervals.
-pub(super) fn means_over_editions(points: &[(i32, Interval)]) -> Markup {
-    let span = range(points.iter().map(|(_, interval)| *interval));
+/// Possible ranks as a bar, and the rank on the leaderboard as a dot. The best rank is on the left.
+pub(super) fn rank_set(set: Option<RankSet>, rank: u32, bots: u32) -> Markup {
+    let range = (1.0, f64::from(bots.max(2)));
+    let at = |rank: u32| format!("{:.2}", 2.0 + 96.0 * position(f64::from(rank), range));
+    html! {
+        @if let Some(RankSet { best, worst }) = set {
+            svg.interval viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" {
+                line.ranks x1=(at(best)) y1="5" x2=(at(worst)) y2="5" {}
+                circle cx=(at(rank)) cy="5" r="2" {}
+            }
+        }
+    }
+}
+
+/// Mean scores over editions: a line of dots.
+pub(super) fn means_over_editions(points: &[(i32, f64)]) -> Markup {
+    let span = range(points.iter().map(|(_, mean)| Interval { mean: *mean, margin: None }));
     let last = points.len().saturating_sub(1).max(1);
     let x = |index: usize| {
         let part = f64::from(u32::try_from(index).unwrap_or(u32::MAX))
@@ -63,20 +78,18 @@ pub(super) fn means_over_editions(points: &[(i32, Interval)]) -> Markup {
     };
     let y = |value| format!("{:.1}", 130.0 - 110.0 * position(value, span));
     let line: Vec<_> =
-        (0..).zip(points).map(|(index, (_, at))| format!("{},{}", x(index), y(at.mean))).collect();
+        (0..).zip(points).map(|(index, (_, mean))| format!("{},{}", x(index), y(*mean))).collect();
     html! {
         svg.plot viewBox="0 0 400 160" role="img" aria-label="Mean score by edition" {
-            title { "Mean score by edition, with 95 % confidence intervals" }
+            title { "Mean score by edition" }
             @for value in [span.0, f64::midpoint(span.0, span.1), span.1] {
                 line.scale x1="36" x2="390" y1=(y(value)) y2=(y(value)) {}
                 text.left x="34" y=(y(value)) { (format!("{value:.2}")) }
             }
             polyline points=(line.join(" ")) {}
-            @for (index, (edition, interval)) in points.iter().enumerate() {
-                @let (low, high) = interval.ends();
-                line.error-bar x1=(x(index)) x2=(x(index)) y1=(y(low)) y2=(y(high)) {}
-                circle cx=(x(index)) cy=(y(interval.mean)) r="3.5" {
-                    title { "Edition " (edition) ": " (format!("{:.3}", interval.mean)) }
+            @for (index, (edition, mean)) in points.iter().enumerate() {
+                circle cx=(x(index)) cy=(y(*mean)) r="3.5" {
+                    title { "Edition " (edition) ": " (format!("{mean:.3}")) }
                 }
                 text x=(x(index)) y="150" { (edition) }
             }

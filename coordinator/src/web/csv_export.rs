@@ -5,8 +5,14 @@
 //! tournaments can begin with a dash, so such text gets an apostrophe in front, which spreadsheets
 //! hide.
 
+use std::collections::HashMap;
+
 use arbiter_games::{Forfeit, Game};
-use arbiter_proto::v1::{LeaderboardRef, ListMatchesRequest, MatchStatus, Standing};
+use arbiter_proto::v1::{
+    BotStatistics, GetStatisticsRequest, LeaderboardRef, ListMatchesRequest, MatchStatus, RankSet,
+    Standing,
+};
+use arbiter_ranking::statistics::MAX_TOP;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query};
 use axum::response::Response;
@@ -19,7 +25,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use super::error::WebError;
 use super::session::Session;
 use super::{download, layout};
-use crate::service::{ServiceError, place};
+use crate::service::{MAX_PLACES, ServiceError, place};
 
 const CONTENT_TYPE: &str = "text/csv; charset=utf-8; header=present";
 /// Leaderboard rows a chunk.
@@ -47,10 +53,11 @@ pub(super) async fn ranking(
 ) -> Result<Response, WebError> {
     let request = LeaderboardRef { tournament: tournament.clone(), edition: query.edition };
     let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
+    let statistics = session.service.newest_statistics(&edition, &board);
     let columns = board.game.ranking_columns();
     let mut header = vec!["rank", "tied", "bot", "version", "matches"];
     header.extend(&columns);
-    header.extend(["mean", "interval95"]);
+    header.extend(["mean", "best_rank", "worst_rank"]);
     header.extend(Forfeit::ALL.map(Forfeit::as_str));
     header.push("bad_answers");
     let header = csv_text(|table| table.push(header));
@@ -59,12 +66,46 @@ pub(super) async fn ranking(
     let rows = (0..count).step_by(ROWS_PER_CHUNK).map(move |first| {
         csv_text(|table| {
             let places = board.places[first..].iter().take(ROWS_PER_CHUNK);
-            places.for_each(|row| table.push(place_row(&place(&board, row), columns)));
+            let place = |row| place(&board, row, statistics.as_deref());
+            places.for_each(|row| table.push(place_row(&place(row), columns)));
         })
     });
     let chunks = tokio_stream::iter(std::iter::once(header).chain(rows).map(Ok::<_, ServiceError>));
     let name = format!("{tournament}-{}-ranking.csv", edition.number);
     Ok(download::file(&name, CONTENT_TYPE, Body::from_stream(chunks)))
+}
+
+/// The statistics of an edition, a row for each bot.
+pub(super) async fn statistics(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(ExportQuery { edition, .. }): Query<ExportQuery>,
+) -> Result<Response, WebError> {
+    let mut table = CsvBuffer::new();
+    let header = ["rank", "tied", "bot", "version", "matches", "distinct_matches", "mean"];
+    let mut header: Vec<_> = header.map(str::to_owned).into();
+    header.extend(["interval95", "no_interval", "best_rank", "worst_rank"].map(str::to_owned));
+    header.extend((1..=MAX_TOP).map(|top| format!("top_{top}")));
+    header.extend(["matches_needed", "rating", "rating_interval95"].map(str::to_owned));
+    table.push(header);
+    let mut request = GetStatisticsRequest {
+        leaderboard: Some(LeaderboardRef { tournament: tournament.clone(), edition }),
+        limit: MAX_PLACES,
+        ..GetStatisticsRequest::default()
+    };
+    loop {
+        let page = session.service.get_statistics(&session.caller, request.clone()).await?;
+        page.statistics.iter().for_each(|row| table.push(statistics_row(row)));
+        // All pages are of the same edition, even if another one becomes official meanwhile.
+        if let Some(board) = &mut request.leaderboard {
+            board.edition = Some(page.edition);
+        }
+        request.offset += MAX_PLACES;
+        if request.offset >= page.bots {
+            let name = format!("{tournament}-{}-statistics.csv", page.edition);
+            return Ok(download::file(&name, CONTENT_TYPE, Body::from(table.take())));
+        }
+    }
 }
 
 /// All played matches of an edition, a row for each seat.
@@ -97,14 +138,18 @@ async fn write_matches(
     sender: mpsc::Sender<Result<Bytes, ServiceError>>,
 ) {
     let columns = game.ranking_columns();
-    let mut header = vec!["match", "seat", "bot", "version"];
+    let mut header = vec!["match", "seed_key", "leg", "board", "seat", "bot", "version", "owner"];
     header.extend(&columns);
     header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript"]);
     let mut table = CsvBuffer::new();
+    let mut legs = Legs::default();
     table.push(header);
     while let Some(result) = matches.next().await {
         match result {
-            Ok(status) => match_rows(&mut table, &status, columns.len()),
+            Ok(status) => {
+                let leg = legs.of(&status);
+                match_rows(&mut table, &status, leg, columns.len());
+            }
             // An error aborts the download, so that the client sees that the file is incomplete.
             Err(error) => return drop(sender.send(Err(error)).await),
         }
@@ -127,20 +172,68 @@ fn place_row(place: &Standing, columns: usize) -> Vec<String> {
     let part = |column: usize| place.score.get(column).map_or("0", String::as_str).to_owned();
     row.extend((0..columns).map(part));
     row.push(place.mean.to_string());
-    row.push(place.margin.map(|margin| margin.to_string()).unwrap_or_default());
+    row.extend(rank_set(place.rank_set));
     let forfeits = (0..Forfeit::ALL.len()).map(|kind| place.forfeits.get(kind).unwrap_or(&0));
     row.extend(forfeits.map(i64::to_string));
     row.push(place.bad_answers.to_string());
     row
 }
 
-fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, columns: usize) {
+/// The best and the worst possible rank.
+fn rank_set(set: Option<RankSet>) -> [String; 2] {
+    set.map_or_else(Default::default, |RankSet { best, worst }| {
+        [best, worst].map(|rank| rank.to_string())
+    })
+}
+
+/// A number, or nothing.
+fn optional<T: ToString>(number: Option<T>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+fn statistics_row(row: &BotStatistics) -> Vec<String> {
+    let mut cells = vec![
+        row.rank.to_string(),
+        row.tied.to_string(),
+        escape_formula(&row.bot),
+        row.version.to_string(),
+        row.matches.to_string(),
+        row.distinct_matches.to_string(),
+        row.mean.to_string(),
+        optional(row.margin),
+        row.no_interval.clone(),
+    ];
+    cells.extend(rank_set(row.rank_set));
+    cells.extend((0..MAX_TOP).map(|top| optional(row.top.get(top))));
+    cells.extend([optional(row.matches_needed), optional(row.rating), optional(row.rating_margin)]);
+    cells
+}
+
+/// Counts the legs: how often the bots of a match have met before on its board.
+#[derive(Default)]
+struct Legs(HashMap<(Option<i32>, Vec<String>), u32>);
+
+impl Legs {
+    fn of(&mut self, status: &MatchStatus) -> u32 {
+        let mut bots: Vec<_> = status.seats.iter().map(|seat| seat.bot.clone()).collect();
+        bots.sort_unstable();
+        let met = self.0.entry((status.board, bots)).or_default();
+        *met += 1;
+        *met - 1
+    }
+}
+
+fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, leg: u32, columns: usize) {
     for (number, seat) in (1_usize..).zip(&status.seats) {
         let mut row = vec![
             escape_formula(&status.r#match),
+            optional(status.seed_key),
+            leg.to_string(),
+            optional(status.board),
             number.to_string(),
             escape_formula(&seat.bot),
             seat.version.to_string(),
+            escape_formula(&seat.owner),
         ];
         let part = |column: usize| seat.score.get(column).unwrap_or(&0).to_string();
         row.extend((0..columns).map(part));

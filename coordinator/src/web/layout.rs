@@ -83,6 +83,7 @@ pub(super) fn tabs(tournament: &str, current: &str) -> Markup {
     let tabs = [
         ("Tournament", ""),
         ("Leaderboard", "/ranking"),
+        ("Statistics", "/statistics"),
         ("Head to head", "/matrix"),
         ("Matches", "/matches"),
         ("Schedule", "/schedule"),

@@ -1,4 +1,4 @@
-//! The leaderboard page: standings with confidence intervals, searchable, updated live.
+//! The leaderboard page: standings with possible ranks, searchable, updated live.
 
 use arbiter_proto::v1::{
     GetRankingRequest, GetRankingResponse, GetTournamentRequest, LeaderboardRef, Standing,
@@ -13,10 +13,9 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 
 use super::api::escape;
-use super::chart::{self, Interval};
 use super::error::WebError;
 use super::session::Session;
-use super::{WebState, layout, sse};
+use super::{WebState, layout, sse, statistics};
 use crate::cache::Cache;
 
 const ROWS_PER_PAGE: u32 = 100;
@@ -136,8 +135,7 @@ fn other_editions(
 
 /// The rows of the page.
 fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
-    let interval = |place: &Standing| Interval { mean: place.mean, margin: place.margin };
-    let range = chart::range(board.standings.iter().map(interval));
+    let has_ranks = board.standings.iter().any(|place| place.rank_set.is_some());
     let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
     let table = html! {
         table.ranking data-edition=(board.edition) data-counted=(board.counted) {
@@ -146,7 +144,10 @@ fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
                     th.number scope="col" { "Rank" } th scope="col" { "Bot" }
                     th.number scope="col" { "Version" } th.number scope="col" { "Matches" }
                     @for column in &board.columns { th.number scope="col" { (column) } }
-                    th.number scope="col" { "Mean" } th scope="col" { "95 % interval" }
+                    th.number scope="col" { "Mean" }
+                    @if has_ranks {
+                        th.number scope="col" { a href={ "/t/" (tournament) "/statistics?edition=" (board.edition) } { "Possible ranks" } }
+                    }
                     th.number scope="col" { "Forfeits" }
                     @if has_bad_answers { th.number scope="col" { "Invalid replies" } }
                 }
@@ -160,7 +161,7 @@ fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
                         td.number { (place.matches) }
                         @for number in score(place, board.columns.len()) { td.number.score { (number) } }
                         td.number { (mean(place)) }
-                        td { (chart::interval(interval(place), range)) }
+                        @if has_ranks { td.number { (place.rank_set.map(statistics::rank_set).unwrap_or_default()) } }
                         td.number { (forfeits(place)) }
                         @if has_bad_answers { td.number { (place.bad_answers) } }
                     }
@@ -186,12 +187,9 @@ fn score(place: &Standing, columns: usize) -> impl Iterator<Item = &str> {
     (0..columns).map(|column| place.score.get(column).map_or("0", String::as_str))
 }
 
-/// A mean and half the width of its confidence interval.
+/// A mean.
 pub(super) fn mean(place: &Standing) -> String {
-    match place.margin {
-        Some(margin) => format!("{:.3} ± {margin:.3}", place.mean),
-        None => format!("{:.3}", place.mean),
-    }
+    format!("{:.3}", place.mean)
 }
 
 /// The number of forfeits of each kind that occurred.

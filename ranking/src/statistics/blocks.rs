@@ -114,7 +114,9 @@ impl Counts {
         let mut matches = vec![0; entrants];
         let mut distinct = vec![0; entrants];
         blocks.seats.sort_unstable_by_key(|seat| (seat.entrant, seat.repetition));
-        for same in blocks.seats.chunk_by(|a, b| (a.entrant, a.repetition) == (b.entrant, b.repetition)) {
+        for same in
+            blocks.seats.chunk_by(|a, b| (a.entrant, a.repetition) == (b.entrant, b.repetition))
+        {
             if let Some(index) = index(same[0].entrant) {
                 matches[index] += same.len() as u64;
                 distinct[index] += 1;
@@ -177,7 +179,10 @@ pub(super) struct Cells {
 impl Cells {
     /// The mean of each entrant; 0 without matches.
     pub(super) fn means(&self) -> Vec<f64> {
-        self.totals.iter().map(|(sum, units)| if *units > 0.0 { sum / units } else { 0.0 }).collect()
+        self.totals
+            .iter()
+            .map(|(sum, units)| if *units > 0.0 { sum / units } else { 0.0 })
+            .collect()
     }
 }
 

@@ -154,10 +154,10 @@ impl Margins {
         if error.error == 0.0 {
             return 0.0;
         }
-        let degrees = error.degrees.min(f64::from(u16::try_from(MAX_DEGREES).expect("it is small")));
-        let quantile = self.quantiles[whole(degrees)].get_or_init(|| {
-            -student_quantile(degrees.floor(), self.probability)
-        });
+        let degrees =
+            error.degrees.min(f64::from(u16::try_from(MAX_DEGREES).expect("it is small")));
+        let quantile = self.quantiles[whole(degrees)]
+            .get_or_init(|| -student_quantile(degrees.floor(), self.probability));
         error.error * quantile
     }
 }

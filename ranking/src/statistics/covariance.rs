@@ -82,8 +82,11 @@ impl Covariance {
     /// Estimates the errors.
     pub(super) fn of(cells: &Cells) -> Self {
         let entrants = cells.totals.len();
-        let mut unknown: Vec<_> =
-            cells.totals.iter().map(|total| (total.1 == 0.0).then_some(NoInterval::NoMatches)).collect();
+        let mut unknown: Vec<_> = cells
+            .totals
+            .iter()
+            .map(|total| (total.1 == 0.0).then_some(NoInterval::NoMatches))
+            .collect();
         let mut is_exact: Vec<_> = unknown.iter().map(Option::is_none).collect();
         let mut spreads = vec![0.0; entrants];
         let strata = match cells.basis {
@@ -316,7 +319,11 @@ impl Scatter {
         // Blocks times the covariance of a block: the scatter, whose degrees are one less, and the
         // additional block together.
         let matrix: Vec<Vec<f64>> = (0..size)
-            .map(|row| (0..size).map(|column| self.product(row, column) + pool.average(row == column)).collect())
+            .map(|row| {
+                (0..size)
+                    .map(|column| self.product(row, column) + pool.average(row == column))
+                    .collect()
+            })
             .collect();
         let factors = cholesky(matrix).into_iter().map(scale).collect();
         Stratum { factors, degrees: blocks, members }
@@ -434,9 +441,10 @@ fn strata_of_tables(cells: &Cells, unknown: &mut [Option<NoInterval>]) -> Vec<St
         factors: vec![factor(members, block)],
         degrees: 1.0,
     };
-    let blocks = cells.cells.iter().flat_map(|cell| {
-        cell.blocks.iter().map(|block| stratum(&cell.members, block))
-    });
+    let blocks = cells
+        .cells
+        .iter()
+        .flat_map(|cell| cell.blocks.iter().map(|block| stratum(&cell.members, block)));
     blocks.collect()
 }
 
@@ -453,8 +461,9 @@ fn cholesky(mut matrix: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
             continue;
         }
         let root = diagonal.sqrt();
-        let column: Vec<_> =
-            (0..size).map(|row| if row < pivot { 0.0 } else { matrix[row][pivot] / root }).collect();
+        let column: Vec<_> = (0..size)
+            .map(|row| if row < pivot { 0.0 } else { matrix[row][pivot] / root })
+            .collect();
         for row in pivot..size {
             for other in pivot..size {
                 matrix[row][other] -= column[row] * column[other];

@@ -81,13 +81,15 @@ impl Replicates {
             values.clear();
             // Spread over all scenarios, whatever the order of the replicates.
             let number = lane * (REPLICATES / LANES) + batch;
-            let scenario = shrinkage.scenario((count(number as u64) + 0.5) / count(REPLICATES as u64));
+            let scenario =
+                shrinkage.scenario((count(number as u64) + 0.5) / count(REPLICATES as u64));
             let known = (0..means.len()).filter(|entrant| covariance.is_known(*entrant));
             values.extend(known.map(|entrant| {
                 let error = f64::from(errors[entrant][lane]);
                 (shrinkage.value(scenario, entrant, means[entrant], error), entrant)
             }));
-            let descending = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+            let descending =
+                |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
             if values.len() > MAX_TOP {
                 values.select_nth_unstable_by(MAX_TOP, descending);
                 values.truncate(MAX_TOP);

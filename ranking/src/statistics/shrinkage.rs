@@ -104,10 +104,15 @@ impl Shrinkage {
             let kept = pair.map(|entrant| scenario.kept[entrant]);
             let distances = means.map(|mean| mean - scenario.field);
             let difference = kept[0] * distances[0] - kept[1] * distances[1];
-            let variance = kept[0] * first + kept[1] * second - (kept[0] * kept[1]).sqrt() * together;
+            let variance =
+                kept[0] * first + kept[1] * second - (kept[0] * kept[1]).sqrt() * together;
             if variance <= (first + second) * 1e-12 {
                 // It is certain. Equal means are half above, half below.
-                return if difference == 0.0 { 0.5 } else { normal_cdf(40.0 * difference.signum()) };
+                return if difference == 0.0 {
+                    0.5
+                } else {
+                    normal_cdf(40.0 * difference.signum())
+                };
             }
             student_cdf(degrees, difference / variance.sqrt())
         };

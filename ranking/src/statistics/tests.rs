@@ -29,13 +29,8 @@ fn the_published_example_of_rank_sets_is_reproduced() {
 /// Adds a match of a block. The transcript is a number, equal for repeated matches only.
 fn add(blocks: &mut Blocks, block: i64, transcript: u64, seats: &[usize], scores: &[i64]) {
     let seats: Vec<_> = seats.iter().map(|seat| Entrant(i32::try_from(*seat).unwrap())).collect();
-    let played = ScoredMatch {
-        seats: &seats,
-        scores,
-        carried: &[],
-        forfeits: &[],
-        bad_answers: &[],
-    };
+    let played =
+        ScoredMatch { seats: &seats, scores, carried: &[], forfeits: &[], bad_answers: &[] };
     blocks.add(&Measured { block, transcript, played });
 }
 
@@ -129,7 +124,14 @@ fn rank_sets_hold_the_truth_for_fresh_tables() {
                 seats.swap(place, other);
             }
             let scores: Vec<_> = (0..4)
-                .map(|_| round(100.0 * { let luck: f64 = StandardNormal.sample(random); luck }))
+                .map(|_| {
+                    round(
+                        100.0 * {
+                            let luck: f64 = StandardNormal.sample(random);
+                            luck
+                        },
+                    )
+                })
                 .collect();
             add(&mut blocks, block, block.unsigned_abs(), &seats[..4], &scores);
         }
@@ -202,8 +204,7 @@ fn the_probability_of_the_first_rank_is_calibrated() {
             (0..10).map(|_| Normal::new(0.0, 4.0).unwrap().sample(&mut random)).collect();
         let blocks = league(&strengths, 4, &mut random);
         let statistics = Statistics::of(&entrants(10), blocks, Seed([7; 32]));
-        let leader =
-            statistics.entrants.iter().max_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap();
+        let leader = statistics.entrants.iter().max_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap();
         said += leader.top[0];
         let leader = usize::try_from(leader.entrant.0).unwrap();
         best += f64::from(u8::from(strengths.iter().all(|other| *other <= strengths[leader])));

@@ -82,7 +82,7 @@ fn show(out: &mut Output, bot: &str, ranking: &BotRanking) -> Result<(), Failure
         out.line(&format!("warning: {why}"))?;
     }
     let score = score_heading(&ranking.columns);
-    let header = ["edition", "#", "version", "matches", &score, "mean ± 95 %"];
+    let header = ["edition", "#", "version", "matches", &score, "mean"];
     let mut history = Columns::new(header, &[4]);
     for GetStandingResponse { edition, standing, .. } in &ranking.history {
         let standing = standing.clone().unwrap_or_default();
@@ -92,7 +92,7 @@ fn show(out: &mut Output, bot: &str, ranking: &BotRanking) -> Result<(), Failure
             standing.version.to_string(),
             standing.matches.to_string(),
             standing.score.join(" "),
-            mean(standing.mean, standing.margin),
+            mean(standing.mean, None),
         ]);
     }
     if !history.is_empty() {

@@ -8,7 +8,7 @@ use super::EndpointRegistry;
 use super::administration::{AuditEntry, RunningEdition, ServerInfo, SetAsideMatch, Token, Worker};
 use super::bots::{Bot, BotLog, Trial, Version};
 use super::endpoint::Endpoint;
-use super::leaderboards::{EditionStanding, HeadToHead, Leaderboard};
+use super::leaderboards::{EditionStanding, HeadToHead, Leaderboard, Statistics};
 use super::matches::{Match, MatchSteps, PlannedMatch};
 use super::pagination::{Limit, Page};
 use super::response::RecordLines;
@@ -144,6 +144,19 @@ endpoints! {
         /// Only bots whose name contains this text, ignoring case.
         q?: String;
         page of "standings";
+    }
+
+    /// What can be concluded from the results of an edition: who is better, and how sure.
+    ///
+    /// Statistics are computed in the background. Until the first ones are complete the reply has
+    /// the status 503.
+    GetStatistics -> Statistics, tag "leaderboards" at "tournaments/{tournament}/statistics" {
+        tournament; edition or official;
+        /// Only bots whose name contains this text, ignoring case.
+        q?: String;
+        /// Whether to compare each two bots of the page, which has at most 50 bots then.
+        pairs?: bool;
+        page of "bots";
     }
 
     /// The standing of a bot.

@@ -1,7 +1,7 @@
 //! Leaderboards, standings, and head-to-head results.
 
 use super::endpoint::{Handler, RequestContext};
-use super::endpoints::{GetHeadToHead, GetHistory, GetLeaderboard, GetStanding};
+use super::endpoints::{GetHeadToHead, GetHistory, GetLeaderboard, GetStanding, GetStatistics};
 use super::format::ForfeitCounts;
 use super::pagination::{Page, with_parameter};
 use super::problem::Problem;
@@ -62,10 +62,10 @@ resource! {
         /// The exact sums, most significant component first, in decimal digits because they can
         /// exceed the range of JSON numbers.
         score: Vec<String>;
-        /// The mean of the first component per match.
+        /// The mean of the first component: per match, or per episode in games with episodes.
         mean: f64;
-        /// Half the width of the 95 % confidence interval of the mean; null after a single match.
-        interval95: Option<f64> = message.margin;
+        /// The possible ranks in the long run; null until they are computed.
+        rank_set: Option<RankSet> = message.rank_set.map(RankSet::from);
         /// The number of forfeits by kind.
         forfeits: ForfeitCounts = ForfeitCounts::new(&message.forfeits);
         /// The number of invalid replies that did not cause a forfeit.
@@ -73,7 +73,132 @@ resource! {
     }
 }
 
+resource! {
+    /// The ranks that a bot may have in the long run, with fresh seeds and the same field. All rank
+    /// sets of an edition hold together with a probability of 95 %.
+    RankSet(message: v1::RankSet) {
+        /// The best rank.
+        best: u32;
+        /// The worst rank.
+        worst: u32;
+    }
+}
+
+resource! {
+    /// What can be concluded from the results of an edition: who is better, and how sure.
+    Statistics(message: v1::GetStatisticsResponse) {
+        /// The number of the edition.
+        edition: i32;
+        /// Whether it is the edition of the official leaderboard.
+        official: bool;
+        /// The number of matches planned so far.
+        planned: i64;
+        /// The number of matches that the statistics consider.
+        matches: u64;
+        /// The number of different ones among them: same seats, same transcript.
+        distinct_matches: u64;
+        /// The number of blocks of matches that share a seed: the observations.
+        blocks: u64;
+        /// What the intervals are for: `seeds` (fresh seeds, the same pairs or tables) or `tables`
+        /// (fresh seeds and freshly drawn tables).
+        basis: String;
+        /// What a mean is of: `match` or `episode`.
+        unit: String;
+        /// The component of the score whose mean is taken.
+        column: String;
+        /// The number of bots that match the filter, on all pages.
+        bots: u32;
+        /// The bots on this page, best first.
+        items: Vec<BotStatistics> = all(message.statistics);
+        /// Each two bots of this page, if `pairs` asks for them.
+        pairs: Vec<PairStatistics> = all(message.pairs);
+        /// The URL of the next page; null on the last page.
+        next: Option<String> = None;
+    }
+}
+
+resource! {
+    /// What can be concluded about a bot.
+    BotStatistics(message: v1::BotStatistics) {
+        /// The rank on the leaderboard, from 1. Tied bots share it.
+        rank: u32;
+        /// Whether another bot has the same rank.
+        tied: bool;
+        /// The bot's name.
+        bot: String;
+        /// The number of the version that played.
+        version: i32;
+        /// The number of matches.
+        matches: u64;
+        /// The number of different ones among them.
+        distinct_matches: u64;
+        /// The mean of the first component.
+        mean: f64;
+        /// Half the width of the 95 % interval of the mean alone. It is 0 if fresh seeds repeat the
+        /// same matches, and null if `no_interval` has a reason.
+        interval95: Option<f64> = message.margin;
+        /// Why there is no interval: `no_matches`, `one_seed` or `equal_outcomes`; or empty.
+        no_interval: String;
+        /// The possible ranks in the long run.
+        rank_set: Option<RankSet> = message.rank_set.map(RankSet::from);
+        /// The probabilities that it is among the best 1, 2, … 16.
+        top: Vec<f64>;
+        /// The number of further matches after which its rank should be certain.
+        matches_needed: Option<u64>;
+        /// The rating on the scale of Elo. An average bot has 1500.
+        rating: Option<f64>;
+        /// Half the width of the 95 % interval of the rating.
+        rating_interval95: Option<f64> = message.rating_margin;
+    }
+}
+
+resource! {
+    /// What can be concluded about two bots.
+    PairStatistics(message: v1::PairStatistics) {
+        /// The first bot.
+        bot: String;
+        /// The second bot.
+        other: String;
+        /// The mean of the first minus that of the second.
+        difference: f64;
+        /// Half the width of its interval. All intervals of the edition hold together with a
+        /// probability of 95 %.
+        interval95: Option<f64> = message.margin;
+        /// The probability that the first bot is above the second one in the long run.
+        probability: Option<f64>;
+        /// The number of further matches of each after which they can be told apart.
+        matches_needed: Option<u64>;
+    }
+}
+
+impl Handler for GetStatistics {
+    async fn handle(self, context: &RequestContext) -> Result<Statistics, Problem> {
+        let Self { tournament, edition, q, pairs, offset, limit } = self;
+        let request = v1::GetStatisticsRequest {
+            leaderboard: Some(v1::LeaderboardRef { tournament, edition }),
+            offset,
+            limit: limit.0,
+            name_contains: q,
+            pairs,
+        };
+        let response = context.service.get_statistics(context.caller(), request).await?;
+        let shown = response.statistics.len();
+        let next = context.next_page(response.edition, (offset, shown), response.bots);
+        Ok(Statistics { next, ..response.into() })
+    }
+}
+
 impl RequestContext {
+    /// The URL of the page after `shown` of `all` rows from `offset` on; None after the last page.
+    fn next_page(&self, edition: i32, (offset, shown): (u32, usize), all: u32) -> Option<String> {
+        let shown = u32::try_from(shown).unwrap_or(u32::MAX);
+        let next = offset.saturating_add(shown);
+        // All pages are of the same edition, even if another one becomes official meanwhile.
+        let pinned = with_parameter(&self.uri, "edition", edition);
+        let pinned = pinned.parse().unwrap_or_else(|_| self.uri.clone());
+        (next < all && shown > 0).then(|| with_parameter(&pinned, "offset", next))
+    }
+
     /// The basis of the `ETag` for resources of an edition, if it is complete and so never changes.
     pub(super) async fn etag_basis(
         &self,
@@ -97,13 +222,8 @@ impl Handler for GetLeaderboard {
         let request =
             v1::GetRankingRequest { leaderboard: board, offset, limit: limit.0, name_contains: q };
         let response = context.service.get_ranking(context.caller(), request).await?;
-        let shown = u32::try_from(response.standings.len()).unwrap_or(u32::MAX);
-        let has_more = offset.saturating_add(shown) < response.bots && shown > 0;
-        let next = offset.saturating_add(shown);
-        // All pages are of the same edition, even if another one becomes official meanwhile.
-        let pinned = with_parameter(&context.uri, "edition", response.edition);
-        let pinned = pinned.parse().unwrap_or_else(|_| context.uri.clone());
-        let next = has_more.then(|| with_parameter(&pinned, "offset", next));
+        let shown = response.standings.len();
+        let next = context.next_page(response.edition, (offset, shown), response.bots);
         Ok(Leaderboard { next, ..response.into() })
     }
 }

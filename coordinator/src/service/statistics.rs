@@ -1,0 +1,155 @@
+//! What can be concluded from the results of an edition. It is public.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_proto::v1::{
+    BotStatistics, GetStatisticsRequest, GetStatisticsResponse, PairStatistics, RankSet,
+};
+use arbiter_ranking::statistics::{Basis, NoInterval, Precision};
+use arbiter_ranking::{Entrant, RankedContestant};
+
+use super::rankings::{page_limit, places_with_text};
+use super::statistics_cache::{EditionStatistics, MAX_MATCHES};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError};
+use crate::db::editions::Edition;
+use crate::leaderboard_cache::Leaderboard;
+
+/// How long a request waits for the first statistics of an edition.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum number of bots that are compared with each other.
+const MAX_COMPARED: usize = 50;
+
+impl Service {
+    pub(crate) async fn get_statistics(
+        &self,
+        caller: &Caller,
+        request: GetStatisticsRequest,
+    ) -> Result<GetStatisticsResponse> {
+        let board = request.leaderboard.clone();
+        let (edition, official) = self.edition_of(board, DefaultEdition::Official, caller).await?;
+        let board = self.boards.get(&edition).await?;
+        let statistics = self.first_statistics(&edition, &board).await?;
+        let places = places_with_text(&board, &request.name_contains);
+        let limit = page_limit(request.limit);
+        let page = places.iter().skip(request.offset as usize).take(limit);
+        let page: Vec<_> = page.copied().collect();
+        let EditionStatistics { statistics: all, .. } = &*statistics;
+        Ok(GetStatisticsResponse {
+            edition: edition.number,
+            official: official == Some(edition.id),
+            planned: edition.matches,
+            matches: all.matches,
+            distinct_matches: all.distinct_matches,
+            blocks: all.blocks,
+            basis: match all.basis {
+                Basis::Seeds => "seeds",
+                Basis::Tables => "tables",
+            }
+            .to_owned(),
+            unit: if board.game.episodes.is_some() { "episode" } else { "match" }.to_owned(),
+            column: board.game.columns.first().map(ToString::to_string).unwrap_or_default(),
+            bots: u32::try_from(places.len()).unwrap_or(u32::MAX),
+            statistics: page.iter().map(|place| bot(&board, place, &statistics)).collect(),
+            pairs: if request.pairs { pairs(&board, &page, &statistics)? } else { Vec::new() },
+        })
+    }
+
+    /// The statistics of an edition. Waits for the first ones.
+    async fn first_statistics(
+        &self,
+        edition: &Edition,
+        board: &Leaderboard,
+    ) -> Result<Arc<EditionStatistics>> {
+        if edition.matches > MAX_MATCHES {
+            return Err(ServiceError::failed_precondition(format!(
+                "edition {} has {} matches: statistics are computed for editions of at most \
+                 {MAX_MATCHES}; export the edition and compute them there",
+                edition.number, edition.matches
+            )));
+        }
+        self.statistics.wait(edition, board, PATIENCE).await
+    }
+
+    /// The newest statistics of an edition, if there are any. Computes newer ones in the background.
+    pub(crate) fn newest_statistics(
+        &self,
+        edition: &Edition,
+        board: &Leaderboard,
+    ) -> Option<Arc<EditionStatistics>> {
+        (edition.matches <= MAX_MATCHES).then(|| self.statistics.newest(edition, board)).flatten()
+    }
+}
+
+impl EditionStatistics {
+    /// The possible ranks of an entrant.
+    pub(crate) fn rank_set(&self, entrant: Entrant) -> Option<RankSet> {
+        let (best, worst) = self.statistics.entrant(entrant)?.rank_set?;
+        let rank = |rank| u32::try_from(rank).unwrap_or(u32::MAX);
+        Some(RankSet { best: rank(best), worst: rank(worst) })
+    }
+}
+
+fn bot(board: &Leaderboard, place: &RankedContestant, all: &EditionStatistics) -> BotStatistics {
+    let entrant = place.contestant.entrant;
+    let info = board.roster.get(entrant);
+    let index = all.statistics.entrants.iter().position(|known| known.entrant == entrant);
+    let known = index.map(|index| (&all.statistics.entrants[index], all.ratings[index]));
+    let rating = known.and_then(|(_, rating)| rating);
+    let known = known.map(|(known, _)| known);
+    let no_interval = known.map_or("no_matches", |known| match known.precision {
+        Precision::Error { .. } | Precision::Exact => "",
+        Precision::Unknown(NoInterval::NoMatches) => "no_matches",
+        Precision::Unknown(NoInterval::OneSeed) => "one_seed",
+        Precision::Unknown(NoInterval::EqualOutcomes) => "equal_outcomes",
+    });
+    BotStatistics {
+        bot: info.map(|info| info.name.clone()).unwrap_or_default(),
+        version: info.map_or(0, |info| info.version),
+        rank: u32::try_from(place.rank).unwrap_or(u32::MAX),
+        tied: place.tied,
+        matches: known.map_or(0, |known| known.matches),
+        distinct_matches: known.map_or(0, |known| known.distinct_matches),
+        mean: known.map_or(0.0, |known| known.mean),
+        margin: known.and_then(|known| known.margin()),
+        no_interval: no_interval.to_owned(),
+        rank_set: all.rank_set(entrant),
+        top: known.map(|known| known.top.clone()).unwrap_or_default(),
+        matches_needed: known.and_then(|known| known.matches_needed),
+        rating: rating.map(|rating| rating.elo),
+        rating_margin: rating.and_then(|rating| rating.margin),
+    }
+}
+
+fn pairs(
+    board: &Leaderboard,
+    page: &[&RankedContestant],
+    all: &EditionStatistics,
+) -> Result<Vec<PairStatistics>> {
+    if page.len() > MAX_COMPARED {
+        return Err(ServiceError::invalid_argument(format!(
+            "{} bots cannot be compared with each other at once: ask for at most {MAX_COMPARED}",
+            page.len()
+        )));
+    }
+    let name = |place: &RankedContestant| {
+        let info = board.roster.get(place.contestant.entrant);
+        info.map(|info| info.name.clone()).unwrap_or_default()
+    };
+    let mut pairs = Vec::new();
+    for (index, first) in page.iter().enumerate() {
+        for second in &page[index + 1..] {
+            let entrants = [first, second].map(|place| place.contestant.entrant);
+            let Some(pair) = all.statistics.pair(entrants[0], entrants[1]) else { continue };
+            pairs.push(PairStatistics {
+                bot: name(first),
+                other: name(second),
+                difference: pair.difference,
+                margin: pair.margin,
+                probability: pair.probability,
+                matches_needed: pair.matches_needed,
+            });
+        }
+    }
+    Ok(pairs)
+}

@@ -1,0 +1,203 @@
+//! Statistics of editions, computed in the background.
+//!
+//! A large edition takes seconds, so no request computes statistics. A request gets the newest that
+//! are complete, and starts a computation if results were counted since. Only one edition is
+//! computed at a time. A running edition is computed again after a pause that grows with the time it
+//! took, so that statistics take a small share of one processor.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use arbiter_games::Seed;
+use arbiter_proto::ids::EditionId;
+use arbiter_ranking::statistics::{Blocks, Measured, Statistics};
+use arbiter_ranking::{Entrant, PairResults, Rating, ratings};
+use sqlx::PgPool;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::{Result, ServiceError};
+use crate::cache::Cache;
+use crate::db::editions::Edition;
+use crate::db::results;
+use crate::leaderboard_cache::Leaderboard;
+use crate::tournament::episode_rounds::episode_of;
+
+/// Maximum number of matches of an edition with statistics: they are in memory together.
+pub(super) const MAX_MATCHES: i64 = 2_000_000;
+/// Maximum number of editions whose statistics are kept.
+const MAX_EDITIONS: usize = 8;
+/// The least pause between two computations of a running edition.
+const MIN_PAUSE: Duration = Duration::from_secs(5);
+/// The pause is this many times as long as the computation.
+const PAUSE_FACTOR: u32 = 20;
+
+/// The statistics of an edition.
+#[derive(Debug)]
+pub(crate) struct EditionStatistics {
+    pub(crate) statistics: Statistics,
+    /// The ratings, in the order of `statistics.entrants`.
+    pub(crate) ratings: Vec<Option<Rating>>,
+}
+
+/// What is known of an edition.
+#[derive(Debug, Default)]
+struct State {
+    newest: Option<Arc<EditionStatistics>>,
+    /// The count of results that `newest` was computed from.
+    counted: i64,
+    is_computing: bool,
+    /// No computation begins before.
+    pause_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct CacheEntry {
+    state: Mutex<State>,
+    /// The number of computations that ended, well or not.
+    ended: watch::Sender<u64>,
+}
+
+impl CacheEntry {
+    fn new() -> Self {
+        Self { state: Mutex::default(), ended: watch::Sender::new(0) }
+    }
+
+    fn with_state<T>(&self, use_state: impl FnOnce(&mut State) -> T) -> T {
+        use_state(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn end(&self, counted: i64, result: sqlx::Result<EditionStatistics>, started: Instant) {
+        self.with_state(|state| {
+            state.is_computing = false;
+            let pause = (started.elapsed() * PAUSE_FACTOR).max(MIN_PAUSE);
+            state.pause_until = Some(Instant::now() + pause);
+            match result {
+                Ok(statistics) => {
+                    state.newest = Some(Arc::new(statistics));
+                    state.counted = counted;
+                }
+                // The next request tries again.
+                Err(error) => tracing::warn!(%error, "statistics could not be computed"),
+            }
+        });
+        self.ended.send_modify(|ended| *ended += 1);
+    }
+}
+
+/// The statistics of the editions of a database.
+#[derive(Debug)]
+pub(crate) struct StatisticsCache {
+    pool: PgPool,
+    entries: Cache<EditionId, CacheEntry>,
+    /// One computation at a time.
+    turn: Arc<Semaphore>,
+    /// The computations. They end when the cache is dropped.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl StatisticsCache {
+    pub(super) fn new(pool: PgPool) -> Self {
+        let entries = Cache::new(MAX_EDITIONS);
+        Self { pool, entries, turn: Arc::new(Semaphore::new(1)), tasks: Mutex::default() }
+    }
+
+    /// The newest statistics of an edition. Starts a computation if they are out of date.
+    pub(crate) fn newest(
+        &self,
+        edition: &Edition,
+        board: &Leaderboard,
+    ) -> Option<Arc<EditionStatistics>> {
+        self.entry(edition, board).with_state(|state| state.newest.clone())
+    }
+
+    /// Like [`Self::newest`], but waits for the first ones.
+    ///
+    /// # Errors
+    /// If they take longer than `patience`, or cannot be computed.
+    pub(crate) async fn wait(
+        &self,
+        edition: &Edition,
+        board: &Leaderboard,
+        patience: Duration,
+    ) -> Result<Arc<EditionStatistics>> {
+        let entry = self.entry(edition, board);
+        let mut ended = entry.ended.subscribe();
+        let is_computing = entry.with_state(|state| state.newest.is_none() && state.is_computing);
+        if is_computing {
+            // Its sender is in the entry.
+            drop(tokio::time::timeout(patience, ended.changed()).await);
+        }
+        entry.with_state(|state| state.newest.clone()).ok_or_else(|| {
+            ServiceError::unavailable(format!(
+                "the statistics of edition {} are being computed; ask again in a few seconds",
+                edition.number
+            ))
+            .with_retry_after(MIN_PAUSE)
+        })
+    }
+
+    /// The entry of an edition, whose computation runs if it is out of date.
+    fn entry(&self, edition: &Edition, board: &Leaderboard) -> Arc<CacheEntry> {
+        let entry = self.entries.get_or_insert_with(edition.id, CacheEntry::new);
+        let begins = entry.with_state(|state| {
+            let is_current = state.newest.is_some() && state.counted == edition.counted;
+            let waits = state.pause_until.is_some_and(|until| Instant::now() < until);
+            let begins = !(is_current || state.is_computing || waits);
+            state.is_computing |= begins;
+            begins
+        });
+        if begins {
+            self.compute(&entry, edition, board);
+        }
+        entry
+    }
+
+    fn compute(&self, entry: &Arc<CacheEntry>, edition: &Edition, board: &Leaderboard) {
+        let seed = board.statistics_seed;
+        let mut entrants: Vec<_> = board.roster.iter().map(|(entrant, _)| entrant).collect();
+        entrants.sort_unstable();
+        let is_episode = board.game.episodes.is_some();
+        let pool = self.pool.clone();
+        let turn = Arc::clone(&self.turn);
+        let edition = edition.clone();
+        let entry = Arc::clone(entry);
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let _turn = turn.acquire_owned().await;
+            let started = Instant::now();
+            let result = compute(&pool, &edition, entrants, is_episode, seed).await;
+            entry.end(edition.counted, result, started);
+        });
+    }
+}
+
+/// Reads the results of an edition and computes its statistics on another thread.
+async fn compute(
+    pool: &PgPool,
+    edition: &Edition,
+    entrants: Vec<Entrant>,
+    is_episode: bool,
+    seed: Seed,
+) -> sqlx::Result<EditionStatistics> {
+    let mut blocks = Blocks::new(is_episode);
+    let mut pairs = PairResults::default();
+    let reading = results::each_with_seed_key(pool, edition.scope(), |result| {
+        let key = result.seed_key;
+        let block = if is_episode { episode_of(key) } else { key };
+        let [first, .., _] = result.transcript.as_chunks().0 else {
+            unreachable!("a hash has 32 bytes")
+        };
+        let played = result.played.outcome();
+        blocks.add(&Measured { block, transcript: u64::from_be_bytes(*first), played });
+        pairs.add(block, &played);
+        Ok::<_, std::convert::Infallible>(())
+    });
+    let Ok(()) = reading.await?;
+    let computing = tokio::task::spawn_blocking(move || {
+        let ratings = ratings(&entrants, pairs);
+        EditionStatistics { statistics: Statistics::of(&entrants, blocks, seed), ratings }
+    });
+    computing.await.map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))
+}

@@ -1,0 +1,280 @@
+//! The statistics page: who is better, and how sure. Means with intervals, possible ranks,
+//! probabilities and ratings.
+
+use arbiter_games::string_enum;
+use arbiter_proto::v1::{
+    BotStatistics, GetStatisticsRequest, GetStatisticsResponse, LeaderboardRef, PairStatistics,
+    RankSet,
+};
+use axum::extract::{Path, Query};
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+
+use super::chart::{self, Interval};
+use super::error::WebError;
+use super::layout;
+use super::session::Session;
+use crate::service::ErrorKind;
+
+const BOTS_PER_PAGE: u32 = 50;
+/// The best ranks whose probability has a column: first, and among the best three.
+const TOP: [usize; 2] = [1, 3];
+
+string_enum! {
+    /// The order of the rows of a page.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Order {
+        /// By rank.
+        #[default]
+        Rank = "rank",
+        /// By mean.
+        Mean = "mean",
+        /// By rating.
+        Rating = "rating",
+        /// By the probability of the first rank.
+        First = "first",
+        /// By name.
+        Bot = "bot",
+    }
+}
+
+/// The query string of the page.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StatisticsQuery {
+    edition: Option<i32>,
+    /// The number of bots to skip.
+    offset: u32,
+    sort: Order,
+}
+
+impl StatisticsQuery {
+    fn url(self, offset: u32, sort: Order) -> String {
+        let edition = self.edition.map(|edition| format!("edition={edition}&"));
+        format!("?{}offset={offset}&sort={}", edition.unwrap_or_default(), sort.as_str())
+    }
+}
+
+pub(super) async fn show(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(query): Query<StatisticsQuery>,
+) -> Result<Markup, WebError> {
+    let request = GetStatisticsRequest {
+        leaderboard: Some(LeaderboardRef {
+            tournament: tournament.clone(),
+            edition: query.edition,
+        }),
+        offset: query.offset,
+        limit: BOTS_PER_PAGE,
+        name_contains: String::new(),
+        pairs: true,
+    };
+    let title = format!("{tournament}: statistics");
+    let body = match session.service.get_statistics(&session.caller, request).await {
+        Ok(statistics) => page(&tournament, query, statistics),
+        // They are computed now, or the edition is too large.
+        Err(error)
+            if [ErrorKind::Unavailable, ErrorKind::FailedPrecondition].contains(&error.kind()) =>
+        {
+            html! { p role="status" { (error.message()) "." } p { a href="" { "Try again" } } }
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(layout::tournament_page((&tournament, "Statistics"), &title, &session, &body))
+}
+
+fn page(tournament: &str, query: StatisticsQuery, mut all: GetStatisticsResponse) -> Markup {
+    sort(&mut all.statistics, query.sort);
+    html! {
+        (question(&all))
+        (table(tournament, query, &all))
+        nav.paging aria-label="Pages" {
+            @if query.offset > 0 {
+                a rel="prev" href=(query.url(query.offset.saturating_sub(BOTS_PER_PAGE), query.sort)) { "Previous page" }
+            }
+            @if query.offset.saturating_add(BOTS_PER_PAGE) < all.bots {
+                a rel="next" href=(query.url(query.offset + BOTS_PER_PAGE, query.sort)) { "Next page" }
+            }
+        }
+        (probabilities(tournament, &all))
+        p {
+            a href={ "/t/" (tournament) "/statistics.csv?edition=" (all.edition) } download { "Download the statistics (CSV)" }
+            " · "
+            a href={ "/t/" (tournament) "/matches.csv?edition=" (all.edition) } download { "Download all matches (CSV)" }
+        }
+    }
+}
+
+/// What the figures answer, and from how much.
+fn question(all: &GetStatisticsResponse) -> Markup {
+    let fresh = if all.basis == "tables" {
+        "fresh seeds and freshly drawn tables"
+    } else {
+        "fresh seeds and the same opponents"
+    };
+    let is_repeated = all.distinct_matches < all.matches;
+    html! {
+        p {
+            "Edition " (all.edition) ": "
+            (layout::count(all.matches, "match", "matches")) " of " (all.planned) ", "
+            @if is_repeated { (all.distinct_matches) " of them different, " }
+            (layout::count(all.blocks, "seed", "seeds")) "."
+        }
+        p {
+            "The leaderboard ranks what happened. This page says what would happen with " (fresh)
+            ": which bot has the higher mean of " (all.column) " per " (all.unit) " in the long run. "
+            "All possible ranks hold together in 95 of 100 tournaments. A larger interval does not "
+            "mean a worse bot, and bots whose intervals overlap may still be told apart: look at the "
+            "possible ranks."
+        }
+    }
+}
+
+fn sort(rows: &mut [BotStatistics], order: Order) {
+    let descending = |value: fn(&BotStatistics) -> Option<f64>| {
+        move |a: &BotStatistics, b: &BotStatistics| {
+            let value = |row| value(row).unwrap_or(f64::NEG_INFINITY);
+            value(b).total_cmp(&value(a))
+        }
+    };
+    match order {
+        // So they come from the service.
+        Order::Rank => {}
+        Order::Mean => rows.sort_by(descending(|row| Some(row.mean))),
+        Order::Rating => rows.sort_by(descending(|row| row.rating)),
+        Order::First => rows.sort_by(descending(|row| row.top.first().copied())),
+        Order::Bot => rows.sort_by(|a, b| a.bot.cmp(&b.bot)),
+    }
+}
+
+fn table(tournament: &str, query: StatisticsQuery, all: &GetStatisticsResponse) -> Markup {
+    let interval = |row: &BotStatistics| Interval { mean: row.mean, margin: row.margin };
+    let range = chart::range(all.statistics.iter().map(interval));
+    let heading = |label: &str, order: Order| {
+        let is_current = query.sort == order;
+        html! {
+            th scope="col" aria-sort=[is_current.then_some(if order == Order::Rank || order == Order::Bot { "ascending" } else { "descending" })] {
+                a href=(query.url(query.offset, order)) { (label) }
+            }
+        }
+    };
+    let table = html! {
+        table.statistics data-edition=(all.edition) {
+            thead {
+                tr {
+                    (heading("Rank", Order::Rank)) (heading("Bot", Order::Bot))
+                    th scope="col" { "Possible ranks" }
+                    th scope="col" { span.visually-hidden { "Possible ranks, drawn" } }
+                    (heading(&format!("Mean per {}", all.unit), Order::Mean))
+                    th scope="col" { "95 % interval" }
+                    (heading("First", Order::First)) th scope="col" { "Best three" }
+                    (heading("Rating", Order::Rating))
+                    th scope="col" { "Matches to be sure" }
+                }
+            }
+            tbody {
+                @for row in &all.statistics {
+                    tr data-bot=(row.bot) {
+                        td.number { @if row.tied { "=" } (row.rank) }
+                        td { (layout::bot_link(tournament, &row.bot)) }
+                        td.number { (ranks(row)) }
+                        td { (chart::rank_set(row.rank_set, row.rank, all.bots)) }
+                        td.number { (format!("{:.3}", row.mean)) }
+                        td { (chart::interval(interval(row), range)) }
+                        @for top in TOP { td.number { (percent(row.top.get(top - 1).copied())) } }
+                        td.number { (rating(row)) }
+                        td.number { (needed(row)) }
+                    }
+                }
+            }
+        }
+    };
+    layout::scrollable("Statistics", &table)
+}
+
+/// The possible ranks, or why they are not known.
+fn ranks(row: &BotStatistics) -> String {
+    match (row.rank_set, row.no_interval.as_str()) {
+        (Some(set), _) => rank_set(set),
+        (None, "one_seed") => "one seed per pair: no interval".to_owned(),
+        (None, "equal_outcomes") => "all outcomes equal: no interval".to_owned(),
+        (None, _) => "no matches".to_owned(),
+    }
+}
+
+/// The possible ranks as text.
+pub(super) fn rank_set(RankSet { best, worst }: RankSet) -> String {
+    if best == worst { best.to_string() } else { format!("{best}–{worst}") }
+}
+
+/// A probability in percent. Estimates from replicates are never certain.
+fn percent(probability: Option<f64>) -> String {
+    match probability {
+        None => "–".to_owned(),
+        Some(probability) if probability < 0.0005 => "< 0.1 %".to_owned(),
+        Some(probability) if probability > 0.9995 => "> 99.9 %".to_owned(),
+        Some(probability) => format!("{:.1} %", 100.0 * probability),
+    }
+}
+
+fn rating(row: &BotStatistics) -> String {
+    match (row.rating, row.rating_margin) {
+        (Some(rating), Some(margin)) => format!("{rating:.0} ± {margin:.0}"),
+        (Some(rating), None) => format!("{rating:.0}"),
+        (None, _) => "–".to_owned(),
+    }
+}
+
+fn needed(row: &BotStatistics) -> String {
+    match (row.matches_needed, row.margin) {
+        (Some(0), Some(0.0)) => "exact".to_owned(),
+        (Some(0), _) => "sure".to_owned(),
+        (Some(more), _) => format!("{more} more"),
+        (None, _) => "–".to_owned(),
+    }
+}
+
+/// For each two bots of the page, the probability that the row's bot is above the column's bot.
+fn probabilities(tournament: &str, all: &GetStatisticsResponse) -> Markup {
+    let pair = |row: &str, column: &str| {
+        let is = |pair: &&PairStatistics| {
+            (pair.bot == row && pair.other == column) || (pair.bot == column && pair.other == row)
+        };
+        let pair = all.pairs.iter().find(is)?;
+        let probability = pair.probability?;
+        Some(if pair.bot == row { probability } else { 1.0 - probability })
+    };
+    if all.pairs.iter().all(|pair| pair.probability.is_none()) {
+        return html! {};
+    }
+    let mut heads = vec![html! { "Bot" }];
+    heads.extend(all.statistics.iter().map(|column| html! { span { (column.bot) } }));
+    let row = |row: &BotStatistics| {
+        html! {
+            th scope="row" { (layout::bot_link(tournament, &row.bot)) }
+            @for column in &all.statistics {
+                @if row.bot == column.bot { td.none {} } @else { (cell(pair(&row.bot, &column.bot))) }
+            }
+        }
+    };
+    html! {
+        h2 { "Who is above whom" }
+        p {
+            "The probability that the row's bot is above the column's bot in the long run. It allows "
+            "for luck among many bots, so it may be less than the interval of one pair suggests."
+        }
+        (layout::table("Probabilities", "matrix", &heads, all.statistics.iter().map(row)))
+    }
+}
+
+fn cell(probability: Option<f64>) -> Markup {
+    let class = match probability {
+        Some(0.95..) => "better",
+        Some(0.05..) => "even",
+        Some(_) => "worse",
+        None => "none",
+    };
+    html! { td class=(class) { (percent(probability)) } }
+}
