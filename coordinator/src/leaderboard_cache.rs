@@ -63,7 +63,7 @@ pub struct Common {
 }
 
 impl Common {
-    fn of(tournament: &Tournament, games: &Games, edition: EditionId) -> Result<Self> {
+    fn of(tournament: &Tournament, games: &Games, edition: i32) -> Result<Self> {
         let game = tournament.game(games).map_err(|error| Error::Decode(Box::new(error)))?;
         let episodes = tournament.episodes();
         let statistics_seed = tournament.public_seed(&format!("statistics/{edition}"))?;
@@ -122,7 +122,9 @@ impl Leaderboard {
             (earlier.common.clone(), Arc::clone(&earlier.roster), contestants.collect())
         } else {
             let tournament = tournaments::of_edition(&mut *transaction, id).await?;
-            let common = Common::of(&tournament, games, id)?;
+            let edition = editions::get(&mut *transaction, id).await?;
+            let edition = edition.ok_or(Error::RowNotFound)?;
+            let common = Common::of(&tournament, games, edition.number)?;
             let roster = Roster::of(&mut *transaction, id).await?;
             let contestants = standings::contestants(&mut transaction, id).await?;
             (common, Arc::new(roster), contestants)

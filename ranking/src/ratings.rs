@@ -13,8 +13,8 @@
 //!
 //! Results of one *cluster* depend on each other. If there are many entrants, a cluster is all
 //! matches of the same pair or table, so that the interval is for other opponents and other seeds.
-//! Up to [`FEW`] entrants have too few opponents for that: a cluster is a block, and the interval is
-//! for other seeds. The variance follows from the clusters' scores (the robust "sandwich" estimate
+//! Up to [`FEW`] entrants have too few opponents for that: a cluster is a block, and the interval
+//! is for other seeds. The variance follows from the clusters' scores (the robust "sandwich" estimate
 //! of Liang and Zeger, Biometrika 73, 1986, which is what resampling the clusters tends to).
 
 use std::cmp::Ordering;

@@ -124,6 +124,7 @@ impl Ranking {
             offset,
             limit,
             name_contains: name,
+            rank_sets: false,
         }
     }
 

@@ -112,7 +112,8 @@ fn place(rank: u32, tied: bool, bot: &str, score: &str) -> Standing {
         matches: 38,
         score: vec![score.into()],
         mean: 1.25,
-        margin: Some(0.5),
+        rank_set: None,
+        margin: None,
         forfeits: vec![1, 0, 2, 0],
         bad_answers: 0,
     }
@@ -124,7 +125,12 @@ fn board() -> Script {
         place(1, false, "ada", "47"),
         place(2, true, "bob", "40"),
         place(2, true, "cyd", "40"),
-        Standing { forfeits: vec![], margin: None, bad_answers: 3, ..place(4, false, "dan", "-3") },
+        Standing {
+            forfeits: vec![],
+            rank_set: None,
+            bad_answers: 3,
+            ..place(4, false, "dan", "-3")
+        },
     ];
     let board = GetRankingResponse {
         edition: 1,
@@ -140,6 +146,7 @@ fn board() -> Script {
 /// A match with this number, as it was played in this run of the tournament.
 fn played(run: i32, number: i64) -> MatchStatus {
     let seat = |bot: &str, score, forfeit: &str| MatchSeat {
+        owner: String::new(),
         bot: bot.into(),
         version: 2,
         score: vec![score],
@@ -148,6 +155,7 @@ fn played(run: i32, number: i64) -> MatchStatus {
         evidence: None,
     };
     MatchStatus {
+        board: None,
         r#match: format!("finals/{number}"),
         tournament: "finals".into(),
         state: "counted".into(),

@@ -428,6 +428,14 @@ impl RankingService for Scripted {
         Ok(Response::new(GetHeadToHeadResponse { results: meetings }))
     }
 
+    async fn get_statistics(
+        &self,
+        request: Request<GetStatisticsRequest>,
+    ) -> Answer<GetStatisticsResponse> {
+        self.called("statistics", &request)?;
+        Ok(Response::new(GetStatisticsResponse::default()))
+    }
+
     async fn get_reply_times(
         &self,
         request: Request<GetReplyTimesRequest>,

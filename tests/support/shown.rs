@@ -7,8 +7,7 @@ pub(crate) fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A mean with the half-width of its interval, as a page shows it.
+/// A mean as a page shows it.
 pub(crate) fn mean(place: &Value) -> String {
-    let mean = format!("{:.3}", place["mean"].as_f64().unwrap());
-    place["interval95"].as_f64().map_or(mean.clone(), |margin| format!("{mean} ± {margin:.3}"))
+    format!("{:.3}", place["mean"].as_f64().unwrap())
 }

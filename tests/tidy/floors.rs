@@ -119,8 +119,8 @@ const FLOORS: [(&str, &[&str]); 9] = [
         &[
             "elo entrant u256",
             "confidence scored_match",
-            "block_outcomes head_to_head residual",
-            "collusion sprt",
+            "block_outcomes head_to_head residual statistics",
+            "collusion ratings sprt",
         ],
     ),
 ];

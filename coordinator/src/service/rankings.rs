@@ -11,7 +11,6 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
 use std::sync::Arc;
 
-use super::statistics_cache::EditionStatistics;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{self, Edition};
 use crate::db::standings;
@@ -34,8 +33,7 @@ impl Service {
         GetStandingRequest { leaderboard: board, bot }: GetStandingRequest,
     ) -> Result<GetStandingResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
-        let statistics = self.newest_statistics(&edition, &board);
-        let place = place_of(&board, &bot, statistics.as_deref())?;
+        let place = place_of(&board, &bot)?;
         let columns = board.game.ranking_columns().into_iter().map(str::to_owned).collect();
         Ok(GetStandingResponse { edition: edition.number, standing: Some(place), columns })
     }
@@ -138,7 +136,11 @@ impl Service {
         let board = request.leaderboard.clone();
         let (edition, official) = self.edition_of(board, DefaultEdition::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
-        let statistics = self.newest_statistics(&edition, &board);
+        let statistics =
+            if request.rank_sets { self.newest_statistics(&edition, &board) } else { None };
+        let rank_set = |place: &ranking::RankedContestant| {
+            statistics.as_ref()?.rank_set(place.contestant.entrant)
+        };
         let places = places_with_text(&board, &request.name_contains);
         let limit = page_limit(request.limit);
         let page = places.iter().skip(request.offset as usize).take(limit);
@@ -151,7 +153,9 @@ impl Service {
             counted: board.counted,
             columns: board.game.ranking_columns().into_iter().map(str::to_owned).collect(),
             bots: u32::try_from(places.len()).unwrap_or(u32::MAX),
-            standings: page.map(|ranked| place(&board, ranked, statistics.as_deref())).collect(),
+            standings: page
+                .map(|ranked| Standing { rank_set: rank_set(ranked), ..place(&board, ranked) })
+                .collect(),
             running: running.map(|Edition { number, matches, counted, .. }| EditionProgress {
                 edition: number,
                 matches,
@@ -221,34 +225,19 @@ pub(super) fn page_limit(limit: u32) -> usize {
 }
 
 /// The place of the bot with this name.
-fn place_of(
-    board: &Leaderboard,
-    bot: &str,
-    statistics: Option<&EditionStatistics>,
-) -> Result<Standing> {
+fn place_of(board: &Leaderboard, bot: &str) -> Result<Standing> {
     let entrant = board.roster.find(bot);
     let ranked = entrant.and_then(|entrant| board.place(entrant));
-    ranked
-        .map(|ranked| place(board, ranked, statistics))
-        .ok_or_else(|| ServiceError::missing("bot", bot))
+    ranked.map(|ranked| place(board, ranked)).ok_or_else(|| ServiceError::missing("bot", bot))
 }
 
 /// A place as a message.
-pub(crate) fn place(
-    board: &Leaderboard,
-    ranked: &ranking::RankedContestant,
-    statistics: Option<&EditionStatistics>,
-) -> Standing {
+pub(crate) fn place(board: &Leaderboard, ranked: &ranking::RankedContestant) -> Standing {
     let entrant = ranked.contestant.entrant;
     let bot = board.roster.get(entrant);
     let (name, version) = bot.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
     let standing = standing(&board.game, board.episodes, (name, version), &ranked.contestant.tally);
-    Standing {
-        rank: u32::try_from(ranked.rank).unwrap_or(u32::MAX),
-        tied: ranked.tied,
-        rank_set: statistics.and_then(|statistics| statistics.rank_set(entrant)),
-        ..standing
-    }
+    Standing { rank: u32::try_from(ranked.rank).unwrap_or(u32::MAX), tied: ranked.tied, ..standing }
 }
 
 /// The sums of a version of a bot as a message, without its rank. The mean is that of an episode,

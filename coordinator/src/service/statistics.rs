@@ -71,7 +71,7 @@ impl Service {
         self.statistics.wait(edition, board, PATIENCE).await
     }
 
-    /// The newest statistics of an edition, if there are any. Computes newer ones in the background.
+    /// The newest statistics of an edition, if any. Computes newer ones in the background.
     pub(crate) fn newest_statistics(
         &self,
         edition: &Edition,

@@ -15,7 +15,7 @@ use super::chart;
 use super::error::{WebError, none_if};
 use super::flash::Flash;
 use super::session::Session;
-use super::{actions, layout, leaderboard, statistics, version};
+use super::{actions, layout, leaderboard, version};
 
 /// Maximum number of forfeits shown to the owner, newest first.
 const MAX_FORFEITS: u32 = 50;
@@ -190,9 +190,6 @@ fn standing(response: &GetStandingResponse) -> Markup {
             dt { "Version" } dd { (place.version) }
             dt { "Matches" } dd { (place.matches) }
             dt { "Score" (layout::components(&response.columns)) } dd { (place.score.join(" ")) }
-            @if let Some(set) = place.rank_set {
-                dt { "Possible ranks" } dd { (statistics::rank_set(set)) }
-            }
             dt { "Mean" } dd { (leaderboard::mean(place)) }
             dt { "Forfeits" } dd {
                 @let forfeits = leaderboard::forfeits(place);

@@ -1,4 +1,5 @@
-//! Small SVG charts: confidence intervals, possible ranks, mean scores over editions, histograms of durations.
+//! Small SVG charts: confidence intervals, possible ranks, mean scores over editions, histograms of
+//! durations.
 
 use arbiter_proto::v1::RankSet;
 use maud::{Markup, html};

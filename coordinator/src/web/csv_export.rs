@@ -53,11 +53,10 @@ pub(super) async fn ranking(
 ) -> Result<Response, WebError> {
     let request = LeaderboardRef { tournament: tournament.clone(), edition: query.edition };
     let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
-    let statistics = session.service.newest_statistics(&edition, &board);
     let columns = board.game.ranking_columns();
     let mut header = vec!["rank", "tied", "bot", "version", "matches"];
     header.extend(&columns);
-    header.extend(["mean", "best_rank", "worst_rank"]);
+    header.push("mean");
     header.extend(Forfeit::ALL.map(Forfeit::as_str));
     header.push("bad_answers");
     let header = csv_text(|table| table.push(header));
@@ -66,8 +65,7 @@ pub(super) async fn ranking(
     let rows = (0..count).step_by(ROWS_PER_CHUNK).map(move |first| {
         csv_text(|table| {
             let places = board.places[first..].iter().take(ROWS_PER_CHUNK);
-            let place = |row| place(&board, row, statistics.as_deref());
-            places.for_each(|row| table.push(place_row(&place(row), columns)));
+            places.for_each(|row| table.push(place_row(&place(&board, row), columns)));
         })
     });
     let chunks = tokio_stream::iter(std::iter::once(header).chain(rows).map(Ok::<_, ServiceError>));
@@ -172,7 +170,6 @@ fn place_row(place: &Standing, columns: usize) -> Vec<String> {
     let part = |column: usize| place.score.get(column).map_or("0", String::as_str).to_owned();
     row.extend((0..columns).map(part));
     row.push(place.mean.to_string());
-    row.extend(rank_set(place.rank_set));
     let forfeits = (0..Forfeit::ALL.len()).map(|kind| place.forfeits.get(kind).unwrap_or(&0));
     row.extend(forfeits.map(i64::to_string));
     row.push(place.bad_answers.to_string());

@@ -40,6 +40,7 @@ impl LeaderboardQuery {
             offset: self.offset,
             limit: ROWS_PER_PAGE,
             name_contains: self.q.clone(),
+            rank_sets: true,
         }
     }
 
@@ -135,7 +136,6 @@ fn other_editions(
 
 /// The rows of the page.
 fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
-    let has_ranks = board.standings.iter().any(|place| place.rank_set.is_some());
     let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
     let table = html! {
         table.ranking data-edition=(board.edition) data-counted=(board.counted) {
@@ -145,9 +145,7 @@ fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
                     th.number scope="col" { "Version" } th.number scope="col" { "Matches" }
                     @for column in &board.columns { th.number scope="col" { (column) } }
                     th.number scope="col" { "Mean" }
-                    @if has_ranks {
-                        th.number scope="col" { a href={ "/t/" (tournament) "/statistics?edition=" (board.edition) } { "Possible ranks" } }
-                    }
+                    th.number scope="col" { a href={ "/t/" (tournament) "/statistics?edition=" (board.edition) } { "Possible ranks" } }
                     th.number scope="col" { "Forfeits" }
                     @if has_bad_answers { th.number scope="col" { "Invalid replies" } }
                 }
@@ -161,7 +159,7 @@ fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
                         td.number { (place.matches) }
                         @for number in score(place, board.columns.len()) { td.number.score { (number) } }
                         td.number { (mean(place)) }
-                        @if has_ranks { td.number { (place.rank_set.map(statistics::rank_set).unwrap_or_default()) } }
+                        td.number { (place.rank_set.map(statistics::rank_set).unwrap_or_default()) }
                         td.number { (forfeits(place)) }
                         @if has_bad_answers { td.number { (place.bad_answers) } }
                     }

@@ -1,8 +1,8 @@
 //! How far the means of entrants are from their long-run values, and how these errors depend on
 //! each other.
 //!
-//! Within a *stratum*, blocks differ by chance alone: they have the same entrants and, if each order
-//! of the seats occurs at least twice, the same seats. If some order occurs once, all blocks of the
+//! Within a *stratum*, blocks differ by chance alone: they have the same entrants and, if each
+//! order of the seats occurs at least twice, the same seats. If some order occurs once, all blocks of the
 //! cell are one stratum. Its scatter then also has the advantages of the seats, so that the errors
 //! are too large rather than too small.
 //!
@@ -217,7 +217,7 @@ impl Covariance {
             let own = positions.map(|member| stratum.covariance(member, member));
             (own, own[0] + own[1] - 2.0 * covariance)
         } else {
-            // One block tells nothing of its own variance.
+            // One block tells nothing about its variance.
             let own = positions.map(|member| self.block_variances[stratum.members[member]]);
             (own, own[0] + own[1])
         };

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use arbiter_games::Forfeit;
-use arbiter_proto::v1::{EditionProgress, GetRankingResponse, RankSet, Standing};
+use arbiter_proto::v1::{EditionProgress, GetRankingResponse, Standing};
 use serde_json::{Value, json};
 
 use super::Format;
@@ -95,10 +95,7 @@ pub(super) fn table<'a>(
     let bad = standings.clone().any(|standing| standing.bad_answers > 0);
     let mut header: Vec<_> = ["#", "bot", "version", "matches"].map(str::to_owned).into();
     header.extend_from_slice(columns);
-    let has_ranks = standings.clone().any(|standing| standing.rank_set.is_some());
-    header.push("mean".to_owned());
-    header.extend(has_ranks.then(|| "possible ranks".to_owned()));
-    header.push("forfeits".to_owned());
+    header.extend(["mean", "forfeits"].map(str::to_owned));
     header.extend(bad.then(|| "bad answers".to_owned()));
     let mut table = Columns::new(header, &[1]);
     for standing in standings {
@@ -110,7 +107,6 @@ pub(super) fn table<'a>(
         ];
         row.extend(score(standing, columns.len()));
         row.push(output::mean(standing.mean, None));
-        row.extend(has_ranks.then(|| rank_set(standing.rank_set)));
         row.push(output::forfeits(&standing.forfeits));
         row.extend(bad.then(|| standing.bad_answers.to_string()));
         table.push(row);
@@ -122,15 +118,6 @@ pub(super) fn table<'a>(
 pub(super) fn rank(standing: &Standing) -> String {
     let shared = if standing.tied { "=" } else { "" };
     format!("{shared}{}", standing.rank)
-}
-
-/// The possible ranks in the long run, as far as they are computed.
-pub(super) fn rank_set(set: Option<RankSet>) -> String {
-    match set {
-        Some(RankSet { best, worst }) if best == worst => best.to_string(),
-        Some(RankSet { best, worst }) => format!("{best}-{worst}"),
-        None => "-".to_owned(),
-    }
 }
 
 /// One number per column; 0 for a bot that has not played.
@@ -149,8 +136,6 @@ pub(crate) fn standing_json(standing: &Standing) -> Value {
         "matches": standing.matches,
         "score": standing.score.iter().map(number).collect::<Vec<_>>(),
         "mean": standing.mean,
-        "best_rank": standing.rank_set.map(|set| set.best),
-        "worst_rank": standing.rank_set.map(|set| set.worst),
         "forfeits": output::forfeits_json(&standing.forfeits),
         "bad_answers": standing.bad_answers,
     })
@@ -172,7 +157,7 @@ fn csv_header(columns: &[String]) -> Vec<String> {
     let mut header: Vec<_> =
         ["rank", "tied", "bot", "version", "matches"].map(str::to_owned).into();
     header.extend_from_slice(columns);
-    header.extend(["mean", "best_rank", "worst_rank"].map(str::to_owned));
+    header.push("mean".to_owned());
     header.extend(Forfeit::ALL.map(|kind| kind.as_str().to_owned()));
     header.push("bad_answers".to_owned());
     header
@@ -188,10 +173,6 @@ fn csv_row(standing: &Standing, columns: usize) -> Vec<String> {
     ];
     row.extend(score(standing, columns));
     row.push(standing.mean.to_string());
-    row.extend(match standing.rank_set {
-        Some(RankSet { best, worst }) => [best, worst].map(|rank| rank.to_string()),
-        None => Default::default(),
-    });
     let forfeits = (0..Forfeit::ALL.len()).map(|kind| standing.forfeits.get(kind).unwrap_or(&0));
     row.extend(forfeits.map(i64::to_string));
     row.push(standing.bad_answers.to_string());

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use arbiter_proto::v1::{
-    BotStatistics, GetStatisticsRequest, GetStatisticsResponse, PairStatistics,
+    BotStatistics, GetStatisticsRequest, GetStatisticsResponse, PairStatistics, RankSet,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use tonic::Code;
 
-use super::print::rank_set;
 use super::{Format, PAGE, Ranking};
 use crate::cli::client::{Request as _, Server};
 use crate::failure::Failure;
@@ -158,6 +157,15 @@ fn show(out: &mut Output, all: &GetStatisticsResponse) -> Result<(), Failure> {
 fn rank(row: &BotStatistics) -> String {
     let shared = if row.tied { "=" } else { "" };
     format!("{shared}{}", row.rank)
+}
+
+/// The possible ranks in the long run.
+fn rank_set(set: Option<RankSet>) -> String {
+    match set {
+        Some(RankSet { best, worst }) if best == worst => best.to_string(),
+        Some(RankSet { best, worst }) => format!("{best}-{worst}"),
+        None => "-".to_owned(),
+    }
 }
 
 /// A probability in percent. Estimates from replicates are never certain.

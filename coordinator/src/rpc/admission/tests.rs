@@ -10,7 +10,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// The methods that need no token.
-const OPEN: [&str; 18] = [
+const OPEN: [&str; 19] = [
     "CertifyEdition",
     "CheckEdition",
     "GetBot",
@@ -22,6 +22,7 @@ const OPEN: [&str; 18] = [
     "GetRanking",
     "GetReplyTimes",
     "GetStanding",
+    "GetStatistics",
     "GetTournament",
     "ListBots",
     "ListMatches",

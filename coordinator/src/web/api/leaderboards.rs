@@ -64,8 +64,6 @@ resource! {
         score: Vec<String>;
         /// The mean of the first component: per match, or per episode in games with episodes.
         mean: f64;
-        /// The possible ranks in the long run; null until they are computed.
-        rank_set: Option<RankSet> = message.rank_set.map(RankSet::from);
         /// The number of forfeits by kind.
         forfeits: ForfeitCounts = ForfeitCounts::new(&message.forfeits);
         /// The number of invalid replies that did not cause a forfeit.
@@ -219,8 +217,13 @@ impl Handler for GetLeaderboard {
     async fn handle(self, context: &RequestContext) -> Result<Leaderboard, Problem> {
         let Self { tournament, edition, q, offset, limit } = self;
         let board = Some(v1::LeaderboardRef { tournament, edition });
-        let request =
-            v1::GetRankingRequest { leaderboard: board, offset, limit: limit.0, name_contains: q };
+        let request = v1::GetRankingRequest {
+            leaderboard: board,
+            offset,
+            limit: limit.0,
+            name_contains: q,
+            rank_sets: false,
+        };
         let response = context.service.get_ranking(context.caller(), request).await?;
         let shown = response.standings.len();
         let next = context.next_page(response.edition, (offset, shown), response.bots);

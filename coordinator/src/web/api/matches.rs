@@ -40,6 +40,10 @@ resource! {
         seats: Vec<MatchSeat> = all(message.seats);
         /// The parameters that differ from the tournament's.
         params: Option<Value> = serde_json::from_str(&message.params).ok();
+        /// Matches with the same seed key have the same seed. A number in decimal digits.
+        seed_key: Option<String> = message.seed_key.map(|key| key.to_string());
+        /// The index of the tournament's board, from 0, if there are several.
+        board: Option<i32>;
         /// The BLAKE3 hash of the transcript, once played.
         transcript: Option<String> = hex_hash(&message.transcript);
         /// The wall-clock duration, once played.
@@ -68,6 +72,8 @@ resource! {
         forfeit: Option<String> = non_empty(message.forfeit);
         /// The number of invalid replies that did not cause a forfeit.
         bad_answers: i32;
+        /// The name of its owner; null for house bots.
+        owner: Option<String> = non_empty(message.owner);
         /// Why it forfeited, or its first invalid reply. Only for its owner and organisers.
         evidence: Option<Evidence> = message.evidence.map(Evidence::from);
     }
