@@ -10,8 +10,10 @@ use arbiter_ranking::statistics::{Blocks, Measured, Statistics};
 use arbiter_ranking::{Entrant, PairResults, ScoredMatch, ratings};
 
 const BOTS: i32 = 10_000;
-/// Each bot meets this many bots after it, and as many before it.
+/// Each bot meets this many bots after it on a circle, and as many before it.
 const DISTANCES: i32 = 25;
+/// So opponents are spread over the field, as in a random design.
+const STRIDE: i32 = 197;
 const DEALS: i64 = 2;
 
 fn main() {
@@ -20,7 +22,7 @@ fn main() {
     let mut pairs = PairResults::default();
     let mut number = 0;
     for (first, distance) in (0..BOTS).flat_map(|first| (1..=DISTANCES).map(move |d| (first, d))) {
-        let second = (first + distance) % BOTS;
+        let second = (first + distance * STRIDE) % BOTS;
         let pair = i64::from(first * DISTANCES + distance);
         for deal in 0..DEALS {
             for seats in [[first, second], [second, first]] {
@@ -56,6 +58,6 @@ fn add(blocks: &mut Blocks, pairs: &mut PairResults, (block, number): (i64, u64)
         forfeits: &[],
         bad_answers: &[],
     };
-    blocks.add(&Measured { block, transcript: number, played });
+    blocks.add(&Measured { block, board: None, transcript: number, played });
     pairs.add(block, &played);
 }

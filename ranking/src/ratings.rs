@@ -35,7 +35,7 @@ const MAX_DENSE: usize = 300;
 /// Maximum number of improvements.
 const MAX_STEPS: usize = 500;
 /// Strengths have converged if none changes by more than this.
-const TOLERANCE: f64 = 1e-7;
+const TOLERANCE: f64 = 1e-5;
 /// Virtual matches of each entrant against an average one.
 const VIRTUAL: f64 = 2.0;
 
@@ -128,10 +128,15 @@ pub fn ratings(entrants: &[Entrant], results: PairResults) -> Vec<Option<Rating>
         let mut members: Vec<_> = cluster.iter().flat_map(|result| result.pair).collect();
         members.sort_unstable();
         members.dedup();
-        members.into_iter().for_each(|member| clusters_of[member] += 1);
+        for member in members {
+            clusters_of[member] += 1;
+        }
     }
+    let rated = clusters_of.iter().zip(&fit.strengths).filter(|(clusters, _)| **clusters > 0);
+    let rated: Vec<_> = rated.map(|(_, strength)| *strength).collect();
+    let average = rated.iter().sum::<f64>() / number(rated.len()).max(1.0);
     let rating = |(index, clusters): (usize, usize)| {
-        let elo = AVERAGE_RATING + ELO * fit.strengths[index];
+        let elo = AVERAGE_RATING + ELO * (fit.strengths[index] - average);
         let quantile = student_quantile(number(clusters) - 1.0, 0.975);
         let margin = (clusters > 2).then(|| ELO * errors[index] * quantile);
         (clusters > 0).then_some(Rating { elo, margin })

@@ -99,6 +99,9 @@ pub struct EntrantStatistics {
     pub mean: f64,
     /// How precise the mean is.
     pub precision: Precision,
+    /// Half the width of the 95 % interval of the mean alone. Intervals of two entrants cannot be
+    /// compared: see [`Statistics::pair`].
+    pub margin: Option<f64>,
     /// Its best and its worst possible rank, from 1. None without an interval.
     pub rank_set: Option<(usize, usize)>,
     /// The probability that it is among the best 1, 2, … [`MAX_TOP`]. Empty without an interval.
@@ -108,16 +111,15 @@ pub struct EntrantStatistics {
     pub matches_needed: Option<u64>,
 }
 
-impl EntrantStatistics {
-    /// Half the width of the 95 % interval of the mean alone. Intervals of two entrants cannot be
-    /// compared: see [`Statistics::pair`].
-    pub fn margin(&self) -> Option<f64> {
-        match self.precision {
-            Precision::Error { error, degrees } => {
-                Some(error * student_quantile(degrees, (1.0 + CONFIDENCE) / 2.0))
+impl Precision {
+    /// Half the width of the 95 % interval of the mean.
+    fn margin(self) -> Option<f64> {
+        match self {
+            Self::Error { error, degrees } => {
+                Some(error * student_quantile(degrees, f64::midpoint(1.0, CONFIDENCE)))
             }
-            Precision::Exact => Some(0.0),
-            Precision::Unknown(_) => None,
+            Self::Exact => Some(0.0),
+            Self::Unknown(_) => None,
         }
     }
 }
@@ -175,6 +177,7 @@ impl Statistics {
                 distinct_matches: cells.distinct[index],
                 mean: means[index],
                 precision,
+                margin: precision.margin(),
                 rank_set: is_known.then(|| order.rank_set(index)),
                 top: if is_known { replicates.top(index) } else { Vec::new() },
                 matches_needed: order.matches_needed(index, cells.matches[index]),
@@ -192,12 +195,8 @@ impl Statistics {
         }
     }
 
-    /// The statistics of an entrant.
-    pub fn entrant(&self, entrant: Entrant) -> Option<&EntrantStatistics> {
-        self.index(entrant).map(|index| &self.entrants[index])
-    }
-
-    fn index(&self, entrant: Entrant) -> Option<usize> {
+    /// The index of an entrant in `entrants`.
+    pub fn index(&self, entrant: Entrant) -> Option<usize> {
         self.entrants.binary_search_by_key(&entrant, |known| known.entrant).ok()
     }
 
@@ -217,7 +216,7 @@ impl Statistics {
         };
         let margin = error.margin(self.critical);
         let matches = pair.map(|index| self.entrants[index].matches);
-        let alone = student_quantile(error.degrees, (1.0 + CONFIDENCE) / 2.0) * error.error;
+        let alone = student_quantile(error.degrees, f64::midpoint(1.0, CONFIDENCE)) * error.error;
         Some(PairStatistics {
             difference,
             margin: Some(margin),

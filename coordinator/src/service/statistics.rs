@@ -6,7 +6,7 @@ use std::time::Duration;
 use arbiter_proto::v1::{
     BotStatistics, GetStatisticsRequest, GetStatisticsResponse, PairStatistics, RankSet,
 };
-use arbiter_ranking::statistics::{Basis, NoInterval, Precision};
+use arbiter_ranking::statistics::{Basis, EntrantStatistics, NoInterval, Precision};
 use arbiter_ranking::{Entrant, RankedContestant};
 
 use super::rankings::{page_limit, places_with_text};
@@ -111,7 +111,7 @@ fn bot(board: &Leaderboard, place: &RankedContestant, all: &EditionStatistics) -
         matches: known.map_or(0, |known| known.matches),
         distinct_matches: known.map_or(0, |known| known.distinct_matches),
         mean: known.map_or(0.0, |known| known.mean),
-        margin: known.and_then(|known| known.margin()),
+        margin: known.and_then(EntrantStatistics::margin),
         no_interval: no_interval.to_owned(),
         rank_set: all.rank_set(entrant),
         top: known.map(|known| known.top.clone()).unwrap_or_default(),

@@ -11,6 +11,8 @@ use crate::{Entrant, ScoredMatch};
 pub struct Measured<'a> {
     /// What the matches of a block have in common: the seed key, or the episode.
     pub block: i64,
+    /// The index of the board, in games with several.
+    pub board: Option<i16>,
     /// The transcript's hash, or its first bytes: equal only for equal transcripts.
     pub transcript: u64,
     /// The match.
@@ -44,8 +46,8 @@ impl Blocks {
 
     /// Adds a match.
     pub fn add(&mut self, measured: &Measured<'_>) {
-        let Measured { block, transcript, played } = *measured;
-        let seated = hash(&played.seats);
+        let Measured { block, board, transcript, played } = *measured;
+        let seated = hash(&(board, played.seats));
         let repetition = hash(&(seated, transcript));
         self.matches.push((block, seated, repetition));
         for (seat, (entrant, score)) in played.entrant_scores().enumerate() {
@@ -89,7 +91,7 @@ impl Blocks {
         let basis = if cells.iter().any(is_fresh) { Basis::Tables } else { Basis::Seeds };
         Cells {
             basis,
-            cells,
+            list: cells,
             totals: counts.totals,
             matches: counts.matches,
             distinct: counts.distinct,
@@ -133,7 +135,7 @@ impl Counts {
 /// A block: the sum of each member's values, with the number of matches or episodes.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// The seats of its matches: equal for blocks with the same bots in the same seats.
+    /// The boards and seats of its matches: equal for blocks with the same bots in the same seats.
     pub(super) seats: u64,
     /// The seats and transcripts of its matches.
     pub(super) repetition: u64,
@@ -164,7 +166,7 @@ pub(super) struct Cell {
 #[derive(Debug)]
 pub(super) struct Cells {
     pub(super) basis: Basis,
-    pub(super) cells: Vec<Cell>,
+    pub(super) list: Vec<Cell>,
     /// For each entrant: the sum of its values, and the number of its matches or episodes.
     pub(super) totals: Vec<(f64, f64)>,
     /// The number of matches of each entrant.

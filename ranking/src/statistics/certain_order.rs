@@ -3,7 +3,7 @@
 use super::covariance::{Covariance, DifferenceError};
 use super::quantiles::normal_quantile;
 use super::resampling::{REPLICATES, Replicates};
-use super::{CONFIDENCE, matches_needed, normal_cdf, student_quantile};
+use super::{CONFIDENCE, count, matches_needed, normal_cdf, student_quantile};
 
 /// The maximum number of steps of the step-down procedure. Each one tells more entrants apart.
 const MAX_STEPS: usize = 8;
@@ -15,6 +15,10 @@ const MAX_DEGREES: usize = 1000;
 pub(super) struct CertainOrder {
     /// The number of standard errors that all differences stay within, for a normal error.
     pub(super) critical: f64,
+    /// The number of entrants with matches.
+    entrants: usize,
+    /// The number of pairs that cannot be told apart.
+    open: usize,
     above: Vec<usize>,
     below: Vec<usize>,
     /// For each entrant, the maximum over its opponents of half the width of the interval divided
@@ -27,55 +31,66 @@ impl CertainOrder {
     /// against chance, so that the others can be told apart by smaller differences.
     pub(super) fn of(means: &[f64], covariance: &Covariance, replicates: &Replicates) -> Self {
         let entrants = means.len();
-        let mut critical = critical_value(covariance, replicates, |_, _| true);
-        let mut order = Self::with(means, covariance, critical, critical);
-        let first = critical;
-        for _ in 1..MAX_STEPS {
-            let margins = Margins::new(critical);
+        let all = entrants * entrants.saturating_sub(1) / 2;
+        let critical = critical_value(covariance, replicates, all, |_, _| true);
+        let mut order = Self::with(means, covariance, critical);
+        let mut step = critical;
+        // With many pairs, the steps gain little.
+        let steps = if replicates.are_kept() { MAX_STEPS } else { 1 };
+        for _ in 1..steps {
+            let margins = Margins::new(step);
             let is_open = |pair: [usize; 2], error: DifferenceError| {
                 difference(means, pair).abs() <= margins.of(error)
             };
-            critical = critical_value(covariance, replicates, is_open);
-            let next = Self::with(means, covariance, first, critical);
-            let is_done = next.below == order.below;
+            step = critical_value(covariance, replicates, order.open, is_open);
+            let next = Self::with(means, covariance, step);
+            let is_done = next.open == order.open;
             order = next;
             if is_done {
                 break;
             }
         }
-        debug_assert_eq!(order.above.len(), entrants);
-        order
+        Self { critical, ..order }
     }
 
-    fn with(means: &[f64], covariance: &Covariance, critical: f64, step: f64) -> Self {
-        let mut above = vec![0; means.len()];
-        let mut below = vec![0; means.len()];
-        let mut doubt = vec![0.0_f64; means.len()];
-        let margins = Margins::new(step);
+    fn with(means: &[f64], covariance: &Covariance, critical: f64) -> Self {
+        let entrants = means.len();
+        let mut order = Self {
+            critical,
+            entrants: (0..entrants).filter(|entrant| covariance.has_matches(*entrant)).count(),
+            open: 0,
+            above: vec![0; entrants],
+            below: vec![0; entrants],
+            doubt: vec![0.0; entrants],
+        };
+        let margins = Margins::new(critical);
         covariance.each_pair(|pair, error| {
             let difference = difference(means, pair);
             let margin = margins.of(error);
             let [first, second] = pair;
             if difference.abs() > margin {
                 let [better, worse] = if difference > 0.0 { pair } else { [second, first] };
-                below[better] += 1;
-                above[worse] += 1;
+                order.below[better] += 1;
+                order.above[worse] += 1;
+            } else {
+                order.open += 1;
             }
             let ratio = if margin == 0.0 { 0.0 } else { margin / difference.abs() };
-            doubt[first] = doubt[first].max(ratio);
-            doubt[second] = doubt[second].max(ratio);
+            for entrant in pair {
+                order.doubt[entrant] = order.doubt[entrant].max(ratio);
+            }
         });
-        for (entrant, doubt) in doubt.iter_mut().enumerate() {
+        for (entrant, doubt) in order.doubt.iter_mut().enumerate() {
             if !covariance.is_complete() || !covariance.is_known(entrant) {
                 *doubt = f64::INFINITY;
             }
         }
-        Self { critical, above, below, doubt }
+        order
     }
 
     /// The best and the worst possible rank.
     pub(super) fn rank_set(&self, entrant: usize) -> (usize, usize) {
-        (1 + self.above[entrant], self.above.len() - self.below[entrant])
+        (1 + self.above[entrant], self.entrants - self.below[entrant])
     }
 
     /// The number of further matches after which the rank of an entrant with `matches` matches is
@@ -89,38 +104,35 @@ fn difference(means: &[f64], [first, second]: [usize; 2]) -> f64 {
     means[first] - means[second]
 }
 
-/// The number of standard errors that the differences of all open pairs stay within, with a
-/// probability of [`CONFIDENCE`]: from the replicates or, if they are not kept, from the number of
-/// pairs (Šidák 1967, which is hardly larger for many pairs).
+/// The number of standard errors that the differences of all `open` pairs stay within, with a
+/// probability of [`CONFIDENCE`]: from the replicates or, if they are too few for that, from the
+/// number of pairs (Šidák 1967, which is hardly larger for many pairs).
 fn critical_value(
     covariance: &Covariance,
     replicates: &Replicates,
+    open: usize,
     is_open: impl Fn([usize; 2], DifferenceError) -> bool,
 ) -> f64 {
+    let alone = normal_quantile(f64::midpoint(1.0, CONFIDENCE));
+    if open == 0 {
+        return alone;
+    }
+    if !replicates.are_kept() || covariance.has_few_blocks() {
+        let each = CONFIDENCE.powf(1.0 / count(open as u64));
+        return normal_quantile(f64::midpoint(1.0, each)).max(alone);
+    }
     let mut maxima = vec![0.0_f32; REPLICATES];
-    let mut pairs = 0_u32;
     covariance.each_pair(|pair, error| {
         if error.error == 0.0 || !is_open(pair, error) {
             return;
         }
-        pairs += 1;
         let [first, second] = pair.map(|entrant| replicates.errors(entrant));
-        if let (Some(first), Some(second)) = (first, second) {
-            let scale = scale(error.error);
-            for ((maximum, first), second) in maxima.iter_mut().zip(first).zip(second) {
-                *maximum = maximum.max((first - second).abs() * scale);
-            }
+        let scale = scale(error.error);
+        for ((maximum, first), second) in maxima.iter_mut().zip(first).zip(second) {
+            *maximum = maximum.max((first - second).abs() * scale);
         }
     });
-    let alone = normal_quantile((1.0 + CONFIDENCE) / 2.0);
-    let all = if pairs == 0 {
-        alone
-    } else if replicates.errors(0).is_some() {
-        quantile(maxima)
-    } else {
-        normal_quantile(f64::midpoint(1.0, CONFIDENCE.powf(1.0 / f64::from(pairs))))
-    };
-    all.max(alone)
+    quantile(maxima).max(alone)
 }
 
 /// The quantile of the replicates at [`CONFIDENCE`].

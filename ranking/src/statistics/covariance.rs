@@ -8,14 +8,14 @@
 //!
 //! A stratum of two blocks knows little of its variance, and one with equal outcomes would claim to
 //! have none. So each stratum gets one more block with the average scatter of all strata of as many
-//! entrants. The estimate stays unbiased if all strata have the same variance. Strata in which all
-//! blocks are the same matches are exact, and are left alone.
+//! entrants. The estimate stays unbiased if all strata have the same variance. Only if all strata of
+//! the edition repeat the same matches, fresh seeds change nothing, and all means are exact.
 //!
 //! The errors of a stratum are stored as *factors*: vectors with a number for each member. An
 //! independent standard normal number for each factor, times the factor, gives errors with the
 //! right variances and covariances.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::blocks::{Block, Cell, Cells};
 use super::{Basis, NoInterval, Precision, normal_cdf, student_quantile};
@@ -23,6 +23,8 @@ use super::{Basis, NoInterval, Precision, normal_cdf, student_quantile};
 /// Up to this number of members, the factors of a stratum are those of its covariance matrix. Above
 /// it, they are the blocks themselves.
 const MAX_MATRIX: usize = 16;
+/// The minimum number of blocks of an edition that is exact: short matches may be equal by chance.
+const MIN_REPEATED: usize = 20;
 
 /// Entrants whose errors depend on each other.
 #[derive(Debug)]
@@ -75,7 +77,10 @@ pub(super) struct Covariance {
     block_variances: Vec<f64>,
     /// Why an entrant has no variance.
     unknown: Vec<Option<NoInterval>>,
-    is_exact: Vec<bool>,
+    is_exact: bool,
+    /// Whether some errors come from fewer blocks than entrants. Then replicates would make
+    /// entrants depend on each other more than they do.
+    has_few_blocks: bool,
 }
 
 impl Covariance {
@@ -87,15 +92,14 @@ impl Covariance {
             .iter()
             .map(|total| (total.1 == 0.0).then_some(NoInterval::NoMatches))
             .collect();
-        let mut is_exact: Vec<_> = unknown.iter().map(Option::is_none).collect();
         let mut spreads = vec![0.0; entrants];
+        let is_exact = is_repeated(cells);
         let strata = match cells.basis {
-            Basis::Seeds => strata_of_seeds(cells, &mut unknown, &mut is_exact),
-            Basis::Tables => {
-                is_exact.fill(false);
-                strata_of_tables(cells, &mut unknown)
-            }
+            Basis::Seeds => strata_of_seeds(cells, &mut unknown),
+            Basis::Tables => strata_of_tables(cells, &mut unknown),
         };
+        let is_large = |stratum: &Stratum| stratum.members.len() > MAX_MATRIX;
+        let has_few_blocks = strata.iter().any(is_large) || cells.basis == Basis::Tables;
         let mut places = vec![Vec::new(); entrants];
         let mut variances = vec![0.0; entrants];
         for (number, stratum) in strata.iter().enumerate() {
@@ -115,11 +119,20 @@ impl Covariance {
             }
         }
         for entrant in 0..entrants {
-            if unknown[entrant].is_none() && variances[entrant] == 0.0 && !is_exact[entrant] {
+            if unknown[entrant].is_none() && variances[entrant] == 0.0 && !is_exact {
                 unknown[entrant] = Some(NoInterval::EqualOutcomes);
             }
         }
-        Self { strata, places, variances, spreads, block_variances, unknown, is_exact }
+        Self {
+            strata,
+            places,
+            variances,
+            spreads,
+            block_variances,
+            unknown,
+            is_exact,
+            has_few_blocks,
+        }
     }
 
     /// Independent errors.
@@ -137,7 +150,8 @@ impl Covariance {
             spreads: vec![0.0; errors.len()],
             block_variances: Vec::new(),
             unknown: vec![None; errors.len()],
-            is_exact: vec![false; errors.len()],
+            is_exact: false,
+            has_few_blocks: false,
         }
     }
 
@@ -149,7 +163,7 @@ impl Covariance {
         if let Some(reason) = self.unknown[entrant] {
             return Precision::Unknown(reason);
         }
-        if self.is_exact[entrant] {
+        if self.is_exact {
             return Precision::Exact;
         }
         let variance = self.variances[entrant];
@@ -161,9 +175,32 @@ impl Covariance {
         self.unknown[entrant].is_none()
     }
 
-    /// Whether probabilities about all entrants can be said.
+    /// Whether probabilities about all entrants can be said: each has met its opponents with at
+    /// least two seeds. Entrants with equal outcomes take part without an error.
     pub(super) fn is_complete(&self) -> bool {
-        self.unknown.iter().all(|reason| matches!(reason, None | Some(NoInterval::NoMatches)))
+        !self.unknown.contains(&Some(NoInterval::OneSeed))
+    }
+
+    /// Whether an entrant has matches.
+    pub(super) fn has_matches(&self, entrant: usize) -> bool {
+        self.unknown[entrant] != Some(NoInterval::NoMatches)
+    }
+
+    /// Whether replicates do not show how entrants depend on each other.
+    pub(super) fn has_few_blocks(&self) -> bool {
+        self.has_few_blocks
+    }
+
+    /// The degrees of freedom of a typical difference: it sums over about twice as many strata as a
+    /// mean.
+    pub(super) fn typical_degrees(&self) -> f64 {
+        let degrees = (0..self.entrants()).filter_map(|entrant| match self.precision(entrant) {
+            Precision::Error { degrees, .. } => Some(degrees),
+            Precision::Exact | Precision::Unknown(_) => None,
+        });
+        let mut degrees: Vec<_> = degrees.collect();
+        degrees.sort_unstable_by(f64::total_cmp);
+        degrees.get(degrees.len() / 2).map_or(f64::INFINITY, |median| 2.0 * median)
     }
 
     /// The variance of an entrant's mean.
@@ -204,7 +241,9 @@ impl Covariance {
         // A rounding error of zero.
         let variance = if variance > own * 1e-12 { variance } else { 0.0 };
         let spread = self.spreads[first] + self.spreads[second] + sums.spread;
-        let degrees = if spread > 0.0 { variance.powi(2) / spread } else { f64::INFINITY };
+        // The spread of tables is that of independent errors.
+        let known = if self.block_variances.is_empty() { variance } else { own };
+        let degrees = if spread > 0.0 { known.powi(2) / spread } else { f64::INFINITY };
         Some(DifferenceError { error: variance.sqrt(), degrees: degrees.max(1.0) })
     }
 
@@ -284,7 +323,8 @@ impl Scatter {
         let totals: Vec<_> = (0..members.len()).map(total).collect();
         let deviations = blocks.iter().map(|block| {
             let values = block.values.iter().zip(&totals);
-            values.map(|(value, total)| value.0 - total.0 / total.1 * value.1).collect()
+            // The numerator is exact for whole numbers.
+            values.map(|(value, total)| (value.0 * total.1 - total.0 * value.1) / total.1).collect()
         });
         Self { members: members.to_vec(), blocks: blocks.len(), deviations: deviations.collect() }
     }
@@ -301,32 +341,38 @@ impl Scatter {
         self.members.len() <= MAX_MATRIX
     }
 
-    /// The errors of the stratum, with one more block of average scatter.
-    fn stratum(&self, pool: Option<&Pool>, units: impl Fn(usize) -> f64) -> Stratum {
+    /// The errors of the stratum, with one more block of average scatter. `units` are the numbers of
+    /// matches or episodes of its members.
+    fn strata(&self, pool: &Pool, units: &[f64]) -> Vec<Stratum> {
         let members = self.members.clone();
-        let blocks = number(self.blocks);
+        let degrees = pool.degrees_of(self.blocks);
         let scale = |factor: Vec<f64>| -> Vec<f64> {
-            factor.iter().zip(&members).map(|(x, member)| x / units(*member)).collect()
+            factor.iter().zip(units).map(|(x, units)| x / units).collect()
         };
-        let Some(pool) = pool else {
-            let inflation = (blocks / self.degrees()).sqrt();
-            let factors = self.deviations.iter();
-            let factors = factors.map(|block| scale(block.iter().map(|x| x * inflation).collect()));
-            let factors = factors.collect();
-            return Stratum { factors, degrees: self.degrees(), members };
-        };
-        let size = members.len();
-        // Blocks times the covariance of a block: the scatter, whose degrees are one less, and the
-        // additional block together.
-        let matrix: Vec<Vec<f64>> = (0..size)
-            .map(|row| {
-                (0..size)
-                    .map(|column| self.product(row, column) + pool.average(row == column))
-                    .collect()
-            })
-            .collect();
-        let factors = cholesky(matrix).into_iter().map(scale).collect();
-        Stratum { factors, degrees: blocks, members }
+        if self.is_small() {
+            let size = members.len();
+            let row = |row: usize| -> Vec<f64> {
+                let entry = |column| self.product(row, column) + pool.average(row == column);
+                (0..size).map(entry).collect()
+            };
+            let factors = cholesky((0..size).map(row).collect()).into_iter().map(scale).collect();
+            return vec![Stratum { factors, degrees, members }];
+        }
+        // The average scatter is a common error and one for each member. Only differences matter,
+        // so a negative covariance adds to the variances.
+        let common = pool.average(false).max(0.0);
+        let apart = pool.average(true) - pool.average(false);
+        let mut factors: Vec<_> =
+            self.deviations.iter().map(|block| scale(block.clone())).collect();
+        factors.push(scale(vec![common.sqrt(); members.len()]));
+        let alone = members.iter().zip(units).map(|(member, units)| Stratum {
+            members: vec![*member],
+            factors: vec![vec![apart.max(0.0).sqrt() / units]],
+            // So few that with two or three blocks hardly anything is certain: the average scatter
+            // may be far from the scatter of one member.
+            degrees: (number(self.blocks) / 2.0).max(1.0),
+        });
+        alone.chain([Stratum { factors, degrees, members: members.clone() }]).collect()
     }
 }
 
@@ -337,10 +383,19 @@ struct Pool {
     other: f64,
     own_degrees: f64,
     other_degrees: f64,
+    /// The number of strata, of their members, and of all blocks beyond the first of each.
+    strata: f64,
+    members: f64,
+    degrees: f64,
+    /// The number of entrants that are members of a stratum.
+    entrants: f64,
 }
 
 impl Pool {
     fn add(&mut self, scatter: &Scatter) {
+        self.strata += 1.0;
+        self.members += number(scatter.members.len());
+        self.degrees += scatter.degrees();
         for first in 0..scatter.members.len() {
             for second in 0..scatter.members.len() {
                 let product = scatter.product(first, second);
@@ -355,6 +410,19 @@ impl Pool {
         }
     }
 
+    /// The degrees of freedom of a stratum of so many blocks. The variance of a difference sums
+    /// over k strata, and with them k times the average: so a stratum's scatter counts more than
+    /// once, and the degrees are fewer than the blocks (Satterthwaite, for equal variances).
+    fn degrees_of(&self, blocks: usize) -> f64 {
+        let together = (2.0 * self.members / self.entrants).min(self.strata);
+        let mean = 1.0 + self.degrees / self.strata;
+        let own = together * (mean - 1.0);
+        let weight = together / self.degrees;
+        let spread = own * (1.0 + weight).powi(2) + (self.degrees - own).max(0.0) * weight.powi(2);
+        let share = together * mean / spread;
+        number(blocks) * share.min(1.0)
+    }
+
     fn average(&self, is_own: bool) -> f64 {
         if is_own {
             self.own / self.own_degrees.max(1.0)
@@ -364,41 +432,43 @@ impl Pool {
     }
 }
 
+/// Whether all strata of an edition repeat the same matches.
+fn is_repeated(cells: &Cells) -> bool {
+    let repeats = |blocks: Vec<&Block>| {
+        blocks.len() > 1 && blocks.iter().all(|block| block.repetition == blocks[0].repetition)
+    };
+    let blocks = cells.list.iter().map(|cell| cell.blocks.len()).sum::<usize>();
+    blocks >= MIN_REPEATED && cells.list.iter().flat_map(strata).all(repeats)
+}
+
 /// The strata of cells with at least two blocks. Entrants of other cells have no variance.
-fn strata_of_seeds(
-    cells: &Cells,
-    unknown: &mut [Option<NoInterval>],
-    is_exact: &mut [bool],
-) -> Vec<Stratum> {
+fn strata_of_seeds(cells: &Cells, unknown: &mut [Option<NoInterval>]) -> Vec<Stratum> {
     let mut scatters = Vec::new();
-    let mut pools: BTreeMap<usize, Pool> = BTreeMap::new();
-    for cell in &cells.cells {
+    let mut pools: BTreeMap<usize, (Pool, BTreeSet<usize>)> = BTreeMap::new();
+    for cell in &cells.list {
         if cell.blocks.len() < 2 {
             for member in &cell.members {
                 unknown[*member] = Some(NoInterval::OneSeed);
-                is_exact[*member] = false;
             }
             continue;
         }
         for blocks in strata(cell) {
-            if blocks.iter().all(|block| block.repetition == blocks[0].repetition) {
-                continue;
-            }
             let scatter = Scatter::of(&cell.members, &blocks);
-            for member in &cell.members {
-                is_exact[*member] = false;
-            }
-            if scatter.is_small() {
-                pools.entry(cell.members.len()).or_default().add(&scatter);
-            }
+            let (pool, entrants) = pools.entry(cell.members.len()).or_default();
+            pool.add(&scatter);
+            entrants.extend(&cell.members);
             scatters.push(scatter);
         }
     }
-    let stratum = |scatter: &Scatter| {
-        let pool = pools.get(&scatter.members.len()).filter(|_| scatter.is_small());
-        scatter.stratum(pool, |member| cells.totals[member].1)
+    for (pool, entrants) in pools.values_mut() {
+        pool.entrants = number(entrants.len());
+    }
+    let strata = |scatter: &Scatter| {
+        let (pool, _) = &pools[&scatter.members.len()];
+        let units: Vec<_> = scatter.members.iter().map(|member| cells.totals[*member].1).collect();
+        scatter.strata(pool, &units)
     };
-    scatters.iter().map(stratum).collect()
+    scatters.iter().flat_map(strata).collect()
 }
 
 /// The blocks of a cell, by the order of seats if each order occurs at least twice.
@@ -417,7 +487,7 @@ fn strata(cell: &Cell) -> Vec<Vec<&Block>> {
 /// A stratum for each block: deviations from the mean of each entrant over its blocks.
 fn strata_of_tables(cells: &Cells, unknown: &mut [Option<NoInterval>]) -> Vec<Stratum> {
     let mut blocks = vec![0; unknown.len()];
-    for cell in &cells.cells {
+    for cell in &cells.list {
         cell.members.iter().for_each(|member| blocks[*member] += cell.blocks.len());
     }
     for (unknown, blocks) in unknown.iter_mut().zip(&blocks) {
@@ -442,7 +512,7 @@ fn strata_of_tables(cells: &Cells, unknown: &mut [Option<NoInterval>]) -> Vec<St
         degrees: 1.0,
     };
     let blocks = cells
-        .cells
+        .list
         .iter()
         .flat_map(|cell| cell.blocks.iter().map(|block| stratum(&cell.members, block)));
     blocks.collect()

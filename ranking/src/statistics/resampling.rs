@@ -7,7 +7,7 @@
 use arbiter_games::Seed;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
-use rand_distr::{Distribution as _, StandardNormal};
+use rand_distr::{ChiSquared, Distribution as _, StandardNormal};
 
 use super::covariance::Covariance;
 use super::shrinkage::Shrinkage;
@@ -28,6 +28,8 @@ pub(super) struct Replicates {
     /// For each entrant, in how many replicates it has each of the best ranks.
     ranks: Vec<[u32; MAX_TOP]>,
     has_ranks: bool,
+    /// For each replicate, by how much the errors are larger because their variance is uncertain.
+    scales: Vec<f64>,
 }
 
 impl Replicates {
@@ -40,10 +42,12 @@ impl Replicates {
         let entrants = covariance.entrants();
         let keeps = entrants <= MAX_KEPT;
         let mut random = ChaCha20Rng::from_seed(seed.0);
+        let scales = scales(covariance.typical_degrees(), &mut random);
         let mut replicates = Self {
             errors: if keeps { vec![Vec::with_capacity(REPLICATES); entrants] } else { Vec::new() },
             ranks: vec![[0; MAX_TOP]; entrants],
             has_ranks: covariance.is_complete(),
+            scales,
         };
         let mut errors = vec![[0.0_f32; LANES]; entrants];
         for batch in 0..REPLICATES / LANES {
@@ -77,16 +81,17 @@ impl Replicates {
             return;
         }
         let mut values: Vec<(f64, usize)> = Vec::with_capacity(means.len());
-        for lane in 0..LANES {
+        let entrants: Vec<_> =
+            (0..means.len()).filter(|entrant| covariance.has_matches(*entrant)).collect();
+        let numbers = (batch..REPLICATES).step_by(REPLICATES / LANES);
+        for (lane, number) in numbers.enumerate() {
             values.clear();
             // Spread over all scenarios, whatever the order of the replicates.
-            let number = lane * (REPLICATES / LANES) + batch;
             let scenario =
                 shrinkage.scenario((count(number as u64) + 0.5) / count(REPLICATES as u64));
-            let known = (0..means.len()).filter(|entrant| covariance.is_known(*entrant));
-            values.extend(known.map(|entrant| {
-                let error = f64::from(errors[entrant][lane]);
-                (shrinkage.value(scenario, entrant, means[entrant], error), entrant)
+            values.extend(entrants.iter().map(|entrant| {
+                let error = f64::from(errors[*entrant][lane]) * self.scales[number];
+                (shrinkage.value(scenario, *entrant, means[*entrant], error), *entrant)
             }));
             let descending =
                 |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
@@ -120,10 +125,26 @@ impl Replicates {
         shares.collect()
     }
 
-    /// The error of an entrant in each replicate, if errors are kept.
-    pub(super) fn errors(&self, entrant: usize) -> Option<&[f32]> {
-        self.errors.get(entrant).map(Vec::as_slice)
+    /// Whether [`Self::errors`] are kept.
+    pub(super) fn are_kept(&self) -> bool {
+        !self.errors.is_empty()
     }
+
+    /// The error of an entrant in each replicate, if errors are kept.
+    pub(super) fn errors(&self, entrant: usize) -> &[f32] {
+        &self.errors[entrant]
+    }
+}
+
+/// For each replicate, the square root of the degrees of freedom over a chi-squared variable: a
+/// normal variable times it has Student's distribution.
+fn scales(degrees: f64, random: &mut ChaCha20Rng) -> Vec<f64> {
+    let chi_squared = ChiSquared::new(degrees).ok().filter(|_| degrees.is_finite());
+    let mut scale = || {
+        let variable = chi_squared.map(|chi_squared| chi_squared.sample(random));
+        variable.map_or(1.0, |variable| (degrees / variable).sqrt())
+    };
+    (0..REPLICATES).map(|_| scale()).collect()
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "replicates need few digits")]

@@ -37,7 +37,10 @@ impl Shrinkage {
         // Errors that all entrants share make no difference between them.
         let common = covariance.mean_covariance();
         let errors: Vec<_> = (0..means.len())
-            .map(|entrant| (covariance.variance(entrant) - common).max(0.0))
+            .map(|entrant| match covariance.variance(entrant) {
+                0.0 => 0.0,
+                variance => (variance - common).max(0.0),
+            })
             .collect();
         let total = known.iter().map(|entrant| errors[*entrant]).sum::<f64>();
         if known.len() < 2 || total == 0.0 {
