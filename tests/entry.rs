@@ -52,6 +52,8 @@ fn a_fifth_bot_hears_that_more_is_played_than_requested_and_plays() {
     assert_eq!(up.newest("cup")["matches"], 4);
     let note = "meetings = 4 is not possible with 5 bots: every pair meets 6 times";
     assert_eq!(shown(&up, "cup")["new_bot_outlook"], note);
+    let page = up.get("/t/cup");
+    assert!(page.contains(&format!("With one more bot: {note}.")), "{page}");
     let output = submit(&up, "cup", &wojna_bot(&up, "eve"));
     assert!(done(&output).starts_with("eve version 1 is in cup"));
     assert_eq!(notes(&output).first().unwrap(), note, "before the trial");
@@ -59,6 +61,8 @@ fn a_fifth_bot_hears_that_more_is_played_than_requested_and_plays() {
     let edition = up.newest("cup");
     assert_eq!(edition["matches"], 10);
     assert!(edition["plan"].as_str().unwrap().ends_with(note), "{edition}");
+    let page = up.get("/t/cup");
+    assert!(page.contains("Plan of edition 2: ") && page.contains(&format!("{note}.")), "{page}");
     let certificate = up.succeed("tournament schedule cup --certificate");
     assert!(certificate.lines().next().unwrap().ends_with(note), "{certificate}");
     assert!(certificate.contains("exactly λ = 6"), "{certificate}");
@@ -113,6 +117,8 @@ fn each_bot_meets_some_others_from_entry_to_export() {
     assert!(second.ends_with("verified: balanced as promised\n"), "{second}");
     let shown = up.succeed("tournament show cup");
     assert!(shown.contains(&format!("edition 2: {note}\n")), "{shown}");
+    let matrix = up.get("/t/cup/matrix");
+    assert!(names.iter().all(|name| matrix.contains(name)), "pairs that never met are no error");
     up.succeed("tournament close cup");
     let checked = up.succeed("tournament check cup");
     assert!(!checked.contains("not derived"), "{checked}");

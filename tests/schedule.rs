@@ -167,7 +167,7 @@ fn impossible_numbers_are_rounded_up_and_stated() {
     assert_eq!(lines[10]["certificate"]["adjustment"], meetings);
     let opponents = "opponents = 3 is not possible with 7 bots: every bot meets 4 others";
     let output = run(&schedule("--kind round_robin --bots 7 --opponents 3"));
-    assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 14);
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 14);
     assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("{opponents}\n"));
 }
 

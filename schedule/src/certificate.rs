@@ -59,7 +59,7 @@ pub struct Claim {
     /// The number of matches.
     pub matches: u64,
     /// In matches of two: the number of others that each bot meets. `None`: all of them.
-    pub opponents: Option<u32>,
+    pub opponents: Option<usize>,
     /// The number of meetings of a pair that meets and is not kept apart.
     pub meetings: RangeInclusive<u32>,
     /// The maximum sum of the meetings of pairs of one owner, if owners are kept apart.
@@ -176,7 +176,7 @@ impl Certificate {
             return error("meetings of a pair", times.to_string(), range(&claim.meetings));
         }
         if let (Some(actual), Some(claimed)) = (&self.opponents_of_bot, claim.opponents)
-            && *actual != (claimed..=claimed)
+            && [*actual.start(), *actual.end()].map(|others| others as usize) != [claimed; 2]
         {
             return error("opponents of a bot", range(actual), claimed.to_string());
         }
@@ -375,7 +375,7 @@ fn counters(bots: usize, seats: usize) -> usize {
 
 /// The number of pairs that meet, by the claim. If they meet more than once, each side counts.
 fn sides_that_meet(claim: &Claim, bots: usize) -> usize {
-    let opponents = claim.opponents.map_or(bots, |opponents| opponents as usize);
+    let opponents = claim.opponents.unwrap_or(bots);
     let sides = (*claim.meetings.end()).min(2) as usize;
     bots.saturating_mul(opponents) / 2 * sides
 }

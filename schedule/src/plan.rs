@@ -8,7 +8,8 @@ use super::{
 };
 
 /// The maximum memory for a proof, in bytes: enough for 10 000 bots in matches of two, 14 000 at
-/// tables of four, or 2 million pairs if only some pairs meet. With more bots the proof does not count meetings.
+/// tables of four, or 2 million pairs if only some pairs meet. With more bots the proof does not
+/// count meetings.
 pub const MAX_PROOF_BYTES: usize = 100_000_000;
 
 /// The plan of a schedule for given bots.

@@ -1,11 +1,11 @@
 //! Matches of two: every bot against every other bot, or against some of them, on each board and in
 //! each leg.
 //!
-//! A *pass* lists every pair that meets once ([`pass`]). Two consecutive passes are twins: every bot
-//! has the same place in both. If sides are balanced, the second twin reverses all sides. So a pair
-//! with an even number of matches has each side equally often. A last pass without a twin must be
-//! balanced within 1 by itself. For it, all bots form a ring. Each bot is first against the half of
-//! the bots after it, and second against the half before it. A random choice decides between
+//! A *pass* lists every pair that meets once ([`pass`]). Two consecutive passes are twins: every
+//! bot has the same place in both. If sides are balanced, the second twin reverses all sides. So a
+//! pair with an even number of matches has each side equally often. A last pass without a twin must
+//! be balanced within 1 by itself. For it, all bots form a ring. Each bot is first against the half
+//! of the bots after it, and second against the half before it. A random choice decides between
 //! opposite bots.
 //!
 //! Places and sides depend on the bots' names ([`NameKey`]), so a bot that joins or leaves changes
@@ -169,7 +169,6 @@ impl Pairings {
     /// and meetings divided by the number of boards.
     pub fn claim(&self) -> Claim {
         let meetings = self.rules.meetings();
-        let opponents = u32::try_from(self.opponents).expect("fewer than 65 536 bots");
         let (seat_spread, side_spread) = match self.rules.sides {
             Sides::Both => (Some(0), Some(0)),
             Sides::Balanced => (Some(meetings % 2), Some(meetings % 2)),
@@ -177,7 +176,7 @@ impl Pairings {
         };
         Claim {
             matches: self.matches(),
-            opponents: (!self.all_meet()).then_some(opponents),
+            opponents: (!self.all_meet()).then_some(self.opponents),
             meetings: meetings..=meetings,
             same_owner_meetings: None,
             match_spread: Some(0),

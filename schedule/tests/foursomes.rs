@@ -97,7 +97,7 @@ fn impossible_numbers_of_meetings_are_rounded_up() {
     for bots in 4..=60 {
         for requested in 1..=13 {
             let least = least_meetings(bots).unwrap();
-            let planned = (requested..).find(|times| times % least == 0).unwrap();
+            let planned = (requested..requested + 6).find(|times| times % least == 0).unwrap();
             let certificate = prove(bots, meetings(requested), "rounded");
             assert_eq!(certificate.exact_meetings(), Some(planned), "{bots} bots");
             let is_adjusted = adjustment(bots, meetings(requested)).is_some();

@@ -14,8 +14,8 @@ use crate::db::{editions, versions};
 const NEW_BOT: BotId = BotId(i32::MAX);
 
 /// What the next edition will lack, one line for people, if this bot takes part besides the entered
-/// ones; `None` stands for a new bot. The result is `None` if the edition will lack nothing. Nothing
-/// is planned for the answer.
+/// ones; `None` stands for a new bot. The result is `None` if the edition will lack nothing. The
+/// edition is not planned for the answer.
 pub async fn with_new_bot(
     db: &mut PgConnection,
     games: &Games,

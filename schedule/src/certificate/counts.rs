@@ -100,8 +100,8 @@ impl Counts {
         Sides { meetings, spread, opponents }
     }
 
-    /// The pairs of a square matrix of counters, the larger number first: all, or of sparse counters
-    /// those that meet.
+    /// The pairs of a square matrix of counters, the larger number first: all pairs, or those that
+    /// meet if counters are sparse.
     fn pairs_to_count(&self, width: usize) -> Box<dyn Iterator<Item = (usize, usize)> + '_> {
         let Self::Sparse(numbers) = self else {
             return Box::new((0..width).flat_map(|high| (0..high).map(move |low| (high, low))));

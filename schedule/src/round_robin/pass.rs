@@ -13,7 +13,7 @@
 use super::SEATS;
 
 /// The pairs of a pass, as places from 0.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) enum Pass {
     /// All pairs of `bots` bots.
     AllPairs {

@@ -314,8 +314,7 @@ impl Show {
         let mut proved = Ok(());
         if self.certificate {
             let proof = planner.prove()?;
-            let adjustment = planner.adjustment();
-            self.write_proof(output, &proof, adjustment).map_err(write_failure)?;
+            self.write_proof(output, &proof).map_err(write_failure)?;
             proved = proof.proved;
         }
         output.flush().map_err(write_failure)?;
@@ -365,15 +364,10 @@ impl Show {
         writeln!(output, "{total} matches, {per_bot} for each bot")
     }
 
-    fn write_proof(
-        &self,
-        output: &mut impl Write,
-        proof: &Proof,
-        adjustment: Option<String>,
-    ) -> io::Result<()> {
+    fn write_proof(&self, output: &mut impl Write, proof: &Proof) -> io::Result<()> {
         if self.json {
             let mut certificate = certificate_json(&proof.whole);
-            certificate["adjustment"] = json!(adjustment);
+            certificate["adjustment"] = json!(proof.adjustment);
             certificate["verified"] = json!(proof.proved.is_ok());
             if !proof.boards.is_empty() {
                 certificate["boards"] = proof.boards.iter().map(certificate_json).collect();
@@ -401,6 +395,8 @@ struct Planner {
 
 /// Certificates, and whether they prove the promised balance.
 struct Proof {
+    /// The number that the plan has instead of the requested one, as text.
+    adjustment: Option<String>,
     whole: Certificate,
     /// One certificate per board, if there are several.
     boards: Vec<Certificate>,
@@ -450,7 +446,7 @@ impl Planner {
                 boards.push(certificate);
             }
         }
-        Ok(Proof { whole, boards, proved })
+        Ok(Proof { adjustment: self.adjustment(), whole, boards, proved })
     }
 
     /// Counts matches for the comparison with a claim.
