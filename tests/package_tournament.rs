@@ -8,8 +8,6 @@ mod support;
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -41,16 +39,6 @@ fn changed(copy: PathBuf, changes: &[(&str, &str)]) -> PathBuf {
     }
     fs::write(copy.join("game.toml"), descriptor).unwrap();
     copy
-}
-
-/// The response to a GET request of the administrator.
-fn get(up: &Up, path: &str) -> String {
-    let mut stream = TcpStream::connect(up.http).unwrap();
-    let token = up.admin();
-    write!(stream, "GET {path} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    response
 }
 
 /// Creates the tournament `cup` of the package at `game`, with its bots and more lines in the file.
@@ -87,7 +75,7 @@ fn a_tournament_of_a_package_is_played_ranked_shown_and_replayed_by_new_rules() 
     assert_eq!(bots.len(), 2, "{board:?}");
     assert_eq!(bots[0]["bot"], "blocker", "{board:?}");
     assert_eq!(bots[0]["matches"], 6, "{board:?}");
-    let shown = get(&up, "/api/v1/tournaments/cup/matches/0/steps?limit=5");
+    let shown = up.get("/api/v1/tournaments/cup/matches/0/steps?limit=5");
     assert!(shown.starts_with("HTTP/1.0 200") && shown.contains("svg"), "{shown}");
 
     // Other rules: everything is played again, and the first board stays.
@@ -108,7 +96,7 @@ fn a_tournament_of_a_package_is_played_ranked_shown_and_replayed_by_new_rules() 
     let shown = up.succeed("tournament show cup");
     assert!(shown.contains("\npackage = connect4 version 2, digest "), "{shown}");
     assert!(!shown.contains("house ="), "{shown}");
-    let page = get(&up, "/t/cup");
+    let page = up.get("/t/cup");
     assert!(
         page.contains("connect4 version 2, digest ") && !page.contains("package.bundle"),
         "{page}"
@@ -307,7 +295,7 @@ fn tables_of_three_are_played_and_a_new_bot_plays_only_changed_tables() {
     assert!(certificate.contains("7 bots, 14 matches of 3\n"), "{certificate}");
     assert!(certificate.contains("verified: balanced as promised"), "{certificate}");
 
-    let pairs = get(&up, "/t/trio/matrix");
+    let pairs = up.get("/t/trio/matrix");
     assert!(pairs.starts_with("HTTP/1.0 200") && pairs.contains("seven"), "{pairs}");
     up.succeed("tournament collusion trio");
     check_closed(&up, "trio", 14);

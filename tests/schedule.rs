@@ -130,6 +130,48 @@ fn bots_that_play_alone_are_listed_and_certified() {
 }
 
 #[test]
+fn each_bot_meets_as_many_others_as_requested() {
+    let lines = json_lines("--kind round_robin --bots 20 --opponents 6 --certificate");
+    let pairs = seats(&lines[..60], 20);
+    for bot in 1..=20 {
+        let met = (1..=20).filter(|other| *other != bot && meetings(&pairs, bot, *other) == 1);
+        assert_eq!(met.count(), 6, "bot {bot}");
+    }
+    let certificate = &lines[60]["certificate"];
+    let expected = json!([{"times": 0, "pairs": 130}, {"times": 1, "pairs": 60}]);
+    assert_eq!((&certificate["meetings"], &certificate["lambda"]), (&expected, &Value::Null));
+    assert_eq!(certificate["fewest_opponents"], 6);
+    assert_eq!(certificate["most_opponents"], 6);
+    assert_eq!(
+        (&certificate["adjustment"], &certificate["verified"]),
+        (&Value::Null, &json!(true))
+    );
+    let words = "--kind round_robin --bots 10000 --opponents 64 --certificate --cost";
+    let expected = "320000 matches, 64 for each bot\n\
+        10000 bots, 320000 matches of 2\n\
+        meetings of a pair: 0 (49675000 pairs), 1 (320000 pairs): every bot meets exactly 64 others\n\
+        matches of a bot:   64\n\
+        times in a seat:    32, of one bot within 0\n\
+        sides of a pair:    within 1\n\
+        verified: balanced as promised\n";
+    assert_eq!(succeed(&schedule(words)), expected);
+}
+
+#[test]
+fn impossible_numbers_are_rounded_up_and_stated() {
+    let meetings = "meetings = 4 is not possible with 5 bots: every pair meets 6 times";
+    let stdout = succeed(&schedule("--kind foursomes --bots 5 --meetings 4 --certificate --cost"));
+    assert!(stdout.starts_with(&format!("{meetings}\n10 matches, 8 for each bot\n")), "{stdout}");
+    assert!(stdout.contains("exactly λ = 6") && stdout.contains("verified"), "{stdout}");
+    let lines = json_lines("--kind foursomes --bots 5 --meetings 4 --certificate");
+    assert_eq!(lines[10]["certificate"]["adjustment"], meetings);
+    let opponents = "opponents = 3 is not possible with 7 bots: every bot meets 4 others";
+    let output = run(&schedule("--kind round_robin --bots 7 --opponents 3"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 14);
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("{opponents}\n"));
+}
+
+#[test]
 fn costs_are_computed_without_a_plan() {
     let cost = succeed(&schedule("--kind foursomes --bots 65536 --cost"));
     assert_eq!(cost, "357908480 matches, 21845 for each bot\n");
@@ -172,11 +214,12 @@ fn invalid_arguments_are_explained() {
     dry("--kind foursomes --bots 3", &["foursomes: 3", "at least 4"]);
     dry("--kind round_robin --bots 1", &["robin: 1", "at least 2"]);
     dry("--kind foursomes --bots 70000", &["70000", "65536"]);
-    dry("--kind foursomes --bots 12 --meetings 4", &["meetings = 4", "3, 6, 9", "games"]);
     dry("--kind foursomes --bots 12 --meetings 0", &["meetings = 0", "write 1 or more"]);
     dry("--kind foursomes --bots 12 --games -3", &["games = -3", "write 1 or more"]);
     dry("--kind foursomes --bots 12 --games 9 --meetings 3", &["exclude each other"]);
-    dry("--kind foursomes --bots 12 --meetings 99999", &["10000"]);
+    dry("--kind foursomes --bots 12 --meetings 99999", &["meetings = 99999", "at most 10000"]);
+    dry("--kind round_robin --bots 12 --opponents 0", &["--opponents", "0", "1 to 65535"]);
+    dry("--kind foursomes --bots 12 --opponents 4", &["--opponents", "foursomes", "--meetings"]);
     dry("--kind foursomes --bots 12 --legs 2", &["--legs", "foursomes", "--meetings"]);
     dry("--kind round_robin --bots 12 --games 5", &["--games", "round_robin", "--legs"]);
     dry("--kind tables --bots 12", &["--seats is missing"]);

@@ -15,6 +15,7 @@ pub mod auto_edition;
 pub mod beacon;
 mod chained_matches;
 mod edition_matches;
+pub mod entry_outlook;
 pub mod episode_rounds;
 pub mod estimate;
 pub mod file;

@@ -2,7 +2,8 @@
 //!
 //! A certificate is independent of the planner: it counts the seats match by match. It needs one
 //! byte for each pair of bots, or for each pair and side in matches of two (four bytes after a
-//! count exceeds 255). This is 50 or 100 MB for 10 000 bots.
+//! count exceeds 255). This is 50 or 100 MB for 10 000 bots. If a plan claims that most pairs never
+//! meet, only those that meet have counters: 7 MB for 10 000 bots with 64 opponents each.
 
 mod counts;
 
@@ -29,6 +30,8 @@ pub struct Certificate {
     pub meetings: Vec<(u32, u64)>,
     /// The pairs of bots of one owner, if owners are kept apart.
     pub same_owner: Option<SameOwnerPairs>,
+    /// In matches of two: the minimum and maximum number of others that a bot meets.
+    pub opponents_of_bot: Option<RangeInclusive<u32>>,
     /// The minimum and maximum number of matches of a bot.
     pub matches_of_bot: RangeInclusive<u32>,
     /// The minimum and maximum number of times that a bot has a seat.
@@ -55,7 +58,9 @@ pub struct SameOwnerPairs {
 pub struct Claim {
     /// The number of matches.
     pub matches: u64,
-    /// The number of meetings of a pair that is not kept apart.
+    /// In matches of two: the number of others that each bot meets. `None`: all of them.
+    pub opponents: Option<usize>,
+    /// The number of meetings of a pair that meets and is not kept apart.
     pub meetings: RangeInclusive<u32>,
     /// The maximum sum of the meetings of pairs of one owner, if owners are kept apart.
     pub same_owner_meetings: Option<u64>,
@@ -134,6 +139,15 @@ impl Certificate {
         }
     }
 
+    /// The number of others that every bot meets, each of them equally often; `None` if bots or
+    /// meetings differ, or if all pairs meet.
+    pub fn exact_opponents(&self) -> Option<u32> {
+        let opponents = self.opponents_of_bot.as_ref()?;
+        let is_exact =
+            matches!(self.meetings[..], [(0, _), _]) && opponents.start() == opponents.end();
+        is_exact.then_some(*opponents.start())
+    }
+
     /// The number of pairs that do not meet ⌊x⌋ or ⌈x⌉ times; x is the mean number of meetings.
     pub fn uneven_pairs(&self) -> u64 {
         let pairs: u64 = self.meetings.iter().map(|(_, pairs)| pairs).sum();
@@ -154,9 +168,17 @@ impl Certificate {
         if self.matches != claim.matches {
             return error("matches", self.matches.to_string(), claim.matches.to_string());
         }
+        let is_claimed = |times: &u32| {
+            claim.meetings.contains(times) || claim.opponents.is_some() && *times == 0
+        };
         let mut meetings = self.meetings.iter();
-        if let Some((times, _)) = meetings.find(|(times, _)| !claim.meetings.contains(times)) {
+        if let Some((times, _)) = meetings.find(|(times, _)| !is_claimed(times)) {
             return error("meetings of a pair", times.to_string(), range(&claim.meetings));
+        }
+        if let (Some(actual), Some(claimed)) = (&self.opponents_of_bot, claim.opponents)
+            && [*actual.start(), *actual.end()].map(|others| others as usize) != [claimed; 2]
+        {
+            return error("opponents of a bot", range(actual), claimed.to_string());
         }
         let match_spread = self.matches_of_bot.end() - self.matches_of_bot.start();
         let same_owner_meetings = self.same_owner.map(|same_owner| same_owner.meetings);
@@ -190,10 +212,11 @@ impl fmt::Display for Certificate {
             self.meetings.iter().map(|(times, pairs)| format!("{times} ({pairs} pairs)"));
         if self.seats > 1 {
             write!(f, "meetings of a pair: {}", meetings.collect::<Vec<_>>().join(", "))?;
-            match (self.exact_meetings(), self.uneven_pairs()) {
-                (Some(times), _) => writeln!(f, ": exactly λ = {times}")?,
-                (None, 0) => writeln!(f, ": all ⌊x⌋ or ⌈x⌉")?,
-                (None, uneven) => writeln!(f, ": {uneven} pairs are not ⌊x⌋ or ⌈x⌉")?,
+            match (self.exact_meetings(), self.exact_opponents(), self.uneven_pairs()) {
+                (Some(times), ..) => writeln!(f, ": exactly λ = {times}")?,
+                (_, Some(number), _) => writeln!(f, ": every bot meets exactly {number} others")?,
+                (None, None, 0) => writeln!(f, ": all ⌊x⌋ or ⌈x⌉")?,
+                (None, None, uneven) => writeln!(f, ": {uneven} pairs are not ⌊x⌋ or ⌈x⌉")?,
             }
         }
         if let Some(SameOwnerPairs { pairs, meetings }) = self.same_owner {
@@ -230,6 +253,29 @@ impl CertificateBuilder {
     pub fn new(bots: usize, seats: usize, owners: &[Option<Owner>]) -> Self {
         let meetings = Some(Counts::new(counters(bots, seats)));
         Self { meetings, owners: owners.to_vec(), ..Self::without_meetings(bots, seats) }
+    }
+
+    /// Starts to count matches for the comparison with this claim, in [`Self::memory`] bytes.
+    pub fn for_claim(claim: &Claim, bots: usize, seats: usize, owners: &[Option<Owner>]) -> Self {
+        if Self::sparse_memory(claim, bots) < Self::bytes(bots, seats, *claim.meetings.end()) {
+            let meetings = Some(Counts::sparse(sides_that_meet(claim, bots)));
+            Self { meetings, ..Self::without_meetings(bots, seats) }
+        } else {
+            Self::new(bots, seats, owners)
+        }
+    }
+
+    /// The memory of [`Self::for_claim`] for meetings, in bytes, if the claim is true.
+    pub fn memory(claim: &Claim, bots: usize, seats: usize) -> usize {
+        Self::bytes(bots, seats, *claim.meetings.end()).min(Self::sparse_memory(claim, bots))
+    }
+
+    /// The memory of counters for only those pairs that meet, in bytes.
+    fn sparse_memory(claim: &Claim, bots: usize) -> usize {
+        match claim.opponents {
+            Some(_) => sides_that_meet(claim, bots).saturating_mul(Counts::SPARSE_BYTES),
+            None => usize::MAX,
+        }
     }
 
     /// Like [`Self::new`] without counting meetings: O(n) memory. The certificate then has no
@@ -282,15 +328,16 @@ impl CertificateBuilder {
 
     /// The certificate of all counted matches.
     pub fn finish(self) -> Certificate {
-        let (meetings, side_spread) = match (&self.meetings, self.seats) {
-            (None, _) => (Vec::new(), None),
-            (Some(counts), 2) => {
-                let (meetings, spread) = counts.sides(self.bots);
-                (meetings, Some(spread))
+        let sides = self.meetings.as_ref().filter(|_| self.seats == 2);
+        let sides = sides.map(|counts| counts.sides(self.bots));
+        let opponents = sides.as_ref().map(|sides| ends(sides.opponents.iter().copied()));
+        let side_spread = sides.as_ref().map(|sides| sides.spread);
+        let meetings = match (sides, &self.meetings) {
+            (Some(sides), _) => sides.meetings,
+            (None, Some(counts)) => {
+                counts.histogram(|high, low| !have_same_owner(&self.owners, high, low))
             }
-            (Some(counts), _) => {
-                (counts.histogram(|high, low| !have_same_owner(&self.owners, high, low)), None)
-            }
+            (None, None) => Vec::new(),
         };
         let counts = self.meetings.as_ref().filter(|_| !self.owners.is_empty());
         let same_owner = counts.map(|counts| {
@@ -307,6 +354,7 @@ impl CertificateBuilder {
             matches: self.matches,
             meetings,
             same_owner,
+            opponents_of_bot: opponents.map(range),
             matches_of_bot: range(ends(seats().map(|bot| bot.iter().sum()))),
             times_in_seat: range(ends(self.seat_counts.iter().copied())),
             seat_spread: seats().map(spread).max().unwrap_or(0),
@@ -323,6 +371,13 @@ fn counters(bots: usize, seats: usize) -> usize {
         2 => bots * bots,
         _ => bots * bots.saturating_sub(1) / 2,
     }
+}
+
+/// The number of pairs that meet, by the claim. If they meet more than once, each side counts.
+fn sides_that_meet(claim: &Claim, bots: usize) -> usize {
+    let opponents = claim.opponents.unwrap_or(bots);
+    let sides = (*claim.meetings.end()).min(2) as usize;
+    bots.saturating_mul(opponents) / 2 * sides
 }
 
 /// The minimum and maximum of the numbers.

@@ -47,23 +47,4 @@ pub enum ScheduleError {
         /// The number of bots.
         bots: usize,
     },
-    /// Not all pairs can meet exactly this often.
-    #[error(
-        "meetings = {meetings}: of {bots} bots every pair can meet {least}, {}, {}, … times; \
-        choose one of these, or a number of games instead", least * 2, least * 3
-    )]
-    Meetings {
-        /// The number of bots.
-        bots: usize,
-        /// The smallest possible number of meetings. All other possible numbers are its multiples.
-        least: u32,
-        /// The requested number.
-        meetings: u32,
-    },
-    /// The plan would have too many matches.
-    #[error("every pair would meet more than {max} times; choose a smaller number")]
-    TooMuch {
-        /// The maximum number of meetings of a pair.
-        max: u32,
-    },
 }

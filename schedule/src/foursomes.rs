@@ -98,8 +98,7 @@ impl FoursomesConfig {
     /// The plan for a number of bots. `seed` determines which bot has which number in the design.
     ///
     /// # Errors
-    /// If there are fewer than 4 bots, or too many, or if pairs cannot meet exactly as often as
-    /// requested, or would meet more than 10 000 times.
+    /// If there are fewer than 4 bots, or too many.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Foursomes, ScheduleError> {
         let (meetings, remainder) = self.parts(bots)?;
         Ok(Foursomes::new(bots, meetings, remainder, seed))
@@ -108,23 +107,30 @@ impl FoursomesConfig {
     /// The number of meetings of each pair in whole designs, and the number of tables beyond them.
     fn parts(self, bots: usize) -> Result<(u32, u64), ScheduleError> {
         let least = least_meetings(bots)?;
-        let (meetings, remainder) = match self {
+        Ok(match self {
             Self::Least => (least, 0),
-            Self::Meetings(meetings) if !meetings.get().is_multiple_of(least) => {
-                return Err(ScheduleError::Meetings { bots, least, meetings: meetings.get() });
-            }
-            Self::Meetings(meetings) => (meetings.get(), 0),
+            Self::Meetings(meetings) => (rounded_meetings(bots, meetings.get()), 0),
             Self::Games(games) => {
+                let tables = planned_tables(bots, games.get());
                 let design = tables_of(bots, least);
-                let designs = u32::try_from(games.get() / design).unwrap_or(u32::MAX);
-                (designs.saturating_mul(least), games.get() % design)
+                let designs = u32::try_from(tables / design).expect("tables are limited");
+                (designs * least, tables % design)
             }
-        };
-        if meetings > MAX_MEETINGS {
-            return Err(ScheduleError::TooMuch { max: MAX_MEETINGS });
-        }
-        Ok((meetings, remainder))
+        })
     }
+}
+
+/// The smallest possible number of meetings that is at least the requested one, which is at most
+/// [`MAX_MEETINGS`].
+pub(crate) fn rounded_meetings(bots: usize, requested: u32) -> u32 {
+    requested.min(MAX_MEETINGS).next_multiple_of(construction::least_meetings(bots))
+}
+
+/// The number of tables of a plan with this budget: enough that every bot plays, and so few that
+/// pairs meet at most [`MAX_MEETINGS`] times, rounded up.
+pub(crate) fn planned_tables(bots: usize, budget: u64) -> u64 {
+    let fewest = bots.div_ceil(SEATS) as u64;
+    budget.max(fewest).min(tables_of(bots, rounded_meetings(bots, MAX_MEETINGS)))
 }
 
 impl Foursomes {
@@ -161,6 +167,7 @@ impl Foursomes {
         };
         Claim {
             matches: self.matches(),
+            opponents: None,
             meetings: self.meetings + min..=self.meetings + max,
             same_owner_meetings: None,
             match_spread: Some(u32::from(self.remainder > 0)),

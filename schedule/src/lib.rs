@@ -5,6 +5,7 @@
 //! proves these claims by counting the matches. This crate is pure: the same input always gives the
 //! same output.
 
+mod adjustment;
 mod bot;
 mod certificate;
 mod config;
@@ -20,6 +21,7 @@ mod seeded_mix;
 mod solo;
 mod tables;
 
+pub use adjustment::Adjustment;
 pub use bot::{Bot, MAX_BOTS, Member, Owner};
 pub use certificate::{Certificate, CertificateBuilder, CertificateError, Claim, SameOwnerPairs};
 pub use config::Schedule;
@@ -30,7 +32,9 @@ pub use participants::Participants;
 pub use plan::{MAX_PROOF_BYTES, Matches, Plan, PlannedMatch};
 pub use repetitions::{Repetitions, RepetitionsError};
 pub use roster_history::{RosterChange, RosterHistory};
-pub use round_robin::{Pairing, Pairings, RoundRobin, Sides, UnknownSides};
+pub use round_robin::{
+    Opponents, OpponentsError, Pairing, Pairings, RoundRobin, Sides, UnknownSides,
+};
 pub use seeded_mix::{NameKey, mix};
 pub use solo::{Solo, SoloMatches};
 pub use tables::{TablePlan, TableSeats, TableSeatsError, TableStream, Tables};

@@ -7,8 +7,9 @@ use super::{
     SoloMatches,
 };
 
-/// The maximum memory for a proof, in bytes: enough for 10 000 bots in matches of two, or 14 000 at
-/// tables of four. With more bots the proof does not count meetings.
+/// The maximum memory for a proof, in bytes: enough for 10 000 bots in matches of two, 14 000 at
+/// tables of four, or 2 million pairs if only some pairs meet. With more bots the proof does not
+/// count meetings.
 pub const MAX_PROOF_BYTES: usize = 100_000_000;
 
 /// The plan of a schedule for given bots.
@@ -121,11 +122,10 @@ impl Matches {
     ) -> Result<(), CertificateError> {
         let bots = participants.bots();
         let seats = self.seats();
-        let bytes = CertificateBuilder::bytes(bots, seats, *claim.meetings.end());
-        let mut certificate = if bytes > MAX_PROOF_BYTES {
+        let mut certificate = if CertificateBuilder::memory(claim, bots, seats) > MAX_PROOF_BYTES {
             CertificateBuilder::without_meetings(bots, seats)
         } else {
-            CertificateBuilder::new(bots, seats, participants.owners())
+            CertificateBuilder::for_claim(claim, bots, seats, participants.owners())
         };
         for planned_match in self {
             certificate.add(planned_match.seats())?;

@@ -1,25 +1,32 @@
-//! Matches of two: every bot against every other bot, on each board and in each leg.
+//! Matches of two: every bot against every other bot, or against some of them, on each board and in
+//! each leg.
 //!
-//! The circle method: the bots are arranged in a circle of an odd number n of places. With an even
-//! number of bots, one bot is outside the circle. In round r the bots at distance k on both sides
-//! of place r meet, and the bot outside the circle meets the bot at place r. All rounds together
-//! are one *pass*: each pair meets once.
-//!
-//! Two consecutive passes are twins: every bot has the same place in both. If sides are balanced,
-//! the second twin reverses all sides. So a pair with an even number of matches has each side
-//! equally often. A last pass without a twin must be balanced within 1 by itself. For it, all bots
-//! form a ring. Each bot is first against the half of the bots after it, and second against the
-//! half before it. A random choice decides between opposite bots.
+//! A *pass* lists every pair that meets once ([`pass`]). Two consecutive passes are twins: every
+//! bot has the same place in both. If sides are balanced, the second twin reverses all sides. So a
+//! pair with an even number of matches has each side equally often. A last pass without a twin must
+//! be balanced within 1 by itself. For it, all bots form a ring. Each bot is first against the half
+//! of the bots after it, and second against the half before it. A random choice decides between
+//! opposite bots.
 //!
 //! Places and sides depend on the bots' names ([`NameKey`]), so a bot that joins or leaves changes
-//! as little as possible for the other bots. If sides are random, it changes nothing. On the ring,
-//! a new bot changes the sides of pairs that are opposite or almost opposite: one pair for every
-//! four bots.
+//! as little as possible for the other bots. If all pairs meet and sides are random, it changes
+//! nothing. On the ring, a new bot changes the sides of pairs that are opposite or almost opposite:
+//! one pair for every four bots.
+//!
+//! If each bot meets an even number k of others, they are its neighbours on a ring in the order of
+//! the keys, in all passes. A new bot meets its k neighbours there. The k/2 pairs between them at
+//! distance k/2 are now too far apart, and no other pair changes: no plan with exactly k opponents
+//! can change less. If k is odd, the opposite pairs change too.
+
+mod opponents;
+mod pass;
 
 use arbiter_games::{Seed, string_enum};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use self::opponents::{Opponents, OpponentsError};
+use self::pass::Pass;
 use super::error::check_bots;
 use super::seeded_mix::{NameKey, mix};
 use super::{Bot, Claim, Repetitions, ScheduleError};
@@ -44,6 +51,9 @@ pub struct RoundRobin {
     pub sides: Sides,
     /// The number of boards on which each pair meets.
     pub boards: Repetitions,
+    /// The number of others that each bot meets. `None`: all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opponents: Option<Opponents>,
 }
 
 string_enum! {
@@ -94,7 +104,13 @@ impl RoundRobin {
         Ok(Pairings::new(self, names))
     }
 
-    /// The number of meetings of each pair.
+    /// The number of others that each of `bots` bots meets.
+    pub fn opponents_among(self, bots: usize) -> usize {
+        let all = bots.saturating_sub(1);
+        self.opponents.map_or(all, |opponents| opponents.among(bots))
+    }
+
+    /// The number of meetings of each pair that meets.
     pub fn meetings(self) -> u32 {
         let passes = self.legs.get() * self.boards.get();
         if self.sides == Sides::Both { 2 * passes } else { passes }
@@ -117,33 +133,36 @@ pub struct Pairing {
 pub struct Pairings {
     rules: RoundRobin,
     names: Vec<NameKey>,
-    /// The bots by place. The bot outside the circle is the last one.
+    /// The number of others that each bot meets.
+    opponents: usize,
+    /// The bots by place. If all meet, the bot outside the circle is the last one.
     circle: Vec<Bot>,
+    /// The number of the present pass, from 0.
     pass: u32,
-    round: usize,
-    /// The distance of the next pair from the middle of the round.
-    distance: usize,
+    /// The remaining pairs of the present pass.
+    pairs: Pass,
     /// The return match of the previous pair.
     return_match: Option<Pairing>,
 }
 
 impl Pairings {
     fn new(rules: RoundRobin, names: &[NameKey]) -> Self {
-        let circle = (0..=Bot::MAX).take(names.len()).collect();
-        let pass = 0;
-        let round = 0;
-        let distance = 0;
-        let return_match = None;
+        let bots = names.len();
+        let mut circle: Vec<Bot> = (0..=Bot::MAX).take(bots).collect();
+        circle.sort_unstable_by_key(|bot| (names[usize::from(*bot)], *bot));
+        let opponents = rules.opponents_among(bots);
+        let pairs = Pass::new(bots, opponents);
         let names = names.to_vec();
-        let mut pairings = Self { rules, names, circle, pass, round, distance, return_match };
-        pairings.begin_pass();
+        let mut pairings =
+            Self { rules, names, opponents, circle, pass: 0, pairs, return_match: None };
+        pairings.place_bots();
         pairings
     }
 
     /// The total number of matches.
     pub fn matches(&self) -> u64 {
-        let bots = self.circle.len() as u64;
-        u64::from(self.rules.meetings()) * (bots * (bots - 1) / 2)
+        let seated = self.circle.len() as u64 * self.opponents as u64;
+        u64::from(self.rules.meetings()) * (seated / SEATS as u64)
     }
 
     /// The claim about all matches. It also holds for each board alone, with the numbers of matches
@@ -157,6 +176,7 @@ impl Pairings {
         };
         Claim {
             matches: self.matches(),
+            opponents: (!self.all_meet()).then_some(self.opponents),
             meetings: meetings..=meetings,
             same_owner_meetings: None,
             match_spread: Some(0),
@@ -169,40 +189,24 @@ impl Pairings {
         self.rules.legs.get() * self.rules.boards.get()
     }
 
-    /// The number of places of the circle: odd.
-    fn places(&self) -> usize {
-        (self.circle.len() - 1) | 1
+    /// Whether all pairs meet.
+    fn all_meet(&self) -> bool {
+        self.opponents + 1 == self.circle.len()
     }
 
-    /// Begins a pass. The first of two twins gives the bots new places.
-    fn begin_pass(&mut self) {
-        if self.pass.is_multiple_of(2) {
+    /// Gives the bots new places in the first of two twins. If not all pairs meet, the bots keep
+    /// their places, because the same pairs meet in all passes.
+    fn place_bots(&mut self) {
+        if self.all_meet() && self.pass.is_multiple_of(2) {
             let names = &self.names;
             let twins = u64::from(self.pass / 2);
             let place = |bot: &Bot| (mix([PLACES, twins, names[usize::from(*bot)].0]), *bot);
             self.circle.sort_by_cached_key(place);
         }
-        self.round = 0;
-        self.distance = self.first_distance();
     }
 
-    /// The first distance of a round. It is 1 if there is no bot outside the circle, since then the
-    /// bot in the middle has no match.
-    fn first_distance(&self) -> usize {
-        self.circle.len() % 2
-    }
-
-    /// The places of the current pair.
-    fn places_of_pair(&self) -> [usize; SEATS] {
-        let round = self.round;
-        let k = self.distance;
-        let places = self.places();
-        if k == 0 { [places, round] } else { [(round + k) % places, (round + places - k) % places] }
-    }
-
-    /// The current pair, seat 1 first.
-    fn pair(&self) -> [Bot; SEATS] {
-        let [first, second] = self.places_of_pair();
+    /// The pair at these places, seat 1 first.
+    fn pair(&self, [first, second]: [usize; SEATS]) -> [Bot; SEATS] {
         let bots = self.circle.len();
         let pair = [self.circle[first], self.circle[second]];
         let offset = (second + bots - first) % bots;
@@ -231,18 +235,19 @@ impl Pairings {
         (if is_balanced { self.pass / 2 } else { self.pass }).into()
     }
 
-    /// Advances to the next pair, round and pass.
-    fn advance(&mut self) {
-        self.distance += 1;
-        if self.distance <= self.places() / 2 {
-            return;
+    /// The places of the next pair. Begins the next pass at the end of a pass. `None` after the
+    /// last pass.
+    fn next_places(&mut self) -> Option<[usize; SEATS]> {
+        if let Some(places) = self.pairs.next() {
+            return Some(places);
         }
-        self.distance = self.first_distance();
-        self.round += 1;
-        if self.round == self.places() {
-            self.pass += 1;
-            self.begin_pass();
+        if self.pass + 1 == self.passes() {
+            return None;
         }
+        self.pass += 1;
+        self.place_bots();
+        self.pairs = Pass::new(self.circle.len(), self.opponents);
+        self.pairs.next()
     }
 }
 
@@ -253,15 +258,11 @@ impl Iterator for Pairings {
         if let Some(pairing) = self.return_match.take() {
             return Some(pairing);
         }
-        let pass = self.pass;
-        if pass == self.passes() {
-            return None;
-        }
-        let seats = self.pair();
-        self.advance();
+        let places = self.next_places()?;
+        let seats = self.pair(places);
         // The legs of a board are consecutive passes, so that twins share a board where possible.
-        let board = pass / self.rules.legs.get();
-        let leg = pass % self.rules.legs.get();
+        let board = self.pass / self.rules.legs.get();
+        let leg = self.pass % self.rules.legs.get();
         let board = u16::try_from(board).expect("there are at most 1000 boards");
         if self.rules.sides == Sides::Both {
             self.return_match = Some(Pairing { board, leg, seats: [seats[1], seats[0]] });

@@ -52,6 +52,7 @@ impl SoloMatches {
     pub fn claim(&self) -> Claim {
         Claim {
             matches: self.matches(),
+            opponents: None,
             meetings: 0..=0,
             same_owner_meetings: None,
             match_spread: Some(0),

@@ -139,6 +139,7 @@ impl TablePlan {
         let matches = (legs * bots) as u64;
         let claim = Claim {
             matches,
+            opponents: None,
             meetings: blocks.meetings(),
             same_owner_meetings: None,
             match_spread: Some(0),

@@ -14,6 +14,7 @@ fn read(text: &str) -> Result<Schedule, String> {
 fn every_kind_round_trips() {
     let texts = [
         "kind = \"round_robin\"\nlegs = 2\nsides = \"both\"\nboards = 8\n",
+        "kind = \"round_robin\"\nlegs = 1\nsides = \"balanced\"\nboards = 1\nopponents = 64\n",
         "kind = \"foursomes\"\n",
         "kind = \"foursomes\"\nmeetings = 6\n",
         "kind = \"foursomes\"\ngames = 1000\n",
@@ -44,10 +45,13 @@ fn invalid_options_are_errors() {
     check("kind = \"swiss\"", &["swiss", "round_robin", "foursomes", "episodes"]);
     check("kind = \"round_robin\"\nlegs = 0", &["0 is not possible", "1 to 1000"]);
     check("kind = \"round_robin\"\nboards = 1001", &["1001", "1 to 1000"]);
+    check("kind = \"round_robin\"\nopponents = 0", &["0 is not possible", "1 to 65535"]);
+    check("kind = \"round_robin\"\nopponents = 65536", &["65536", "leave it out for all pairs"]);
     check("kind = \"round_robin\"\nsides = \"left\"", &["both, random or balanced"]);
     check("kind = \"round_robin\"\nmeetings = 2", &["meetings", "legs"]);
     check("kind = \"foursomes\"\nlegs = 2", &["legs", "meetings", "games"]);
     check("kind = \"foursomes\"\nmeetings = 0", &["meetings = 0", "1 or more"]);
+    check("kind = \"foursomes\"\nmeetings = 10001", &["meetings = 10001", "at most 10000"]);
     check("kind = \"foursomes\"\ngames = -5", &["games = -5", "1 or more"]);
     let both = "kind = \"foursomes\"\nmeetings = 3\ngames = 100";
     check(both, &["meetings = 3", "games = 100", "one of them"]);

@@ -5,9 +5,9 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
 use arbiter_games::Seed;
-use arbiter_schedule::foursomes::{Table, least_meetings};
+use arbiter_schedule::foursomes::{MAX_MEETINGS, Table, least_meetings};
 use arbiter_schedule::{
-    Certificate, CertificateError, Claim, Foursomes, FoursomesConfig, ScheduleError,
+    Certificate, CertificateError, Claim, Foursomes, FoursomesConfig, Schedule, ScheduleError,
 };
 use proptest::prelude::*;
 
@@ -86,20 +86,51 @@ fn multiples_are_exact() {
     }
 }
 
+/// The number that a plan has instead of the requested one, as text.
+fn adjustment(bots: usize, config: FoursomesConfig) -> Option<String> {
+    let adjustment = Schedule::Foursomes(config).adjustment(bots);
+    adjustment.map(|adjustment| adjustment.to_string())
+}
+
 #[test]
-fn impossible_numbers_of_meetings_are_errors() {
-    let error = meetings(4).plan(12, seed("")).unwrap_err();
-    assert_eq!(error, ScheduleError::Meetings { bots: 12, least: 3, meetings: 4 });
-    let text = error.to_string();
-    assert!(text.contains("meetings = 4") && text.contains("3, 6, 9"), "{text}");
+fn impossible_numbers_of_meetings_are_rounded_up() {
+    for bots in 4..=60 {
+        for requested in 1..=13 {
+            let least = least_meetings(bots).unwrap();
+            let planned = (requested..requested + 6).find(|times| times % least == 0).unwrap();
+            let certificate = prove(bots, meetings(requested), "rounded");
+            assert_eq!(certificate.exact_meetings(), Some(planned), "{bots} bots");
+            let is_adjusted = adjustment(bots, meetings(requested)).is_some();
+            assert_eq!(is_adjusted, planned != requested, "{bots} bots, {requested} meetings");
+        }
+    }
+    let text = "meetings = 4 is not possible with 5 bots: every pair meets 6 times";
+    assert_eq!(adjustment(5, meetings(4)).as_deref(), Some(text));
+    let most = plan(6, meetings(MAX_MEETINGS), "rounded");
+    assert_eq!(most.meetings(), Some(10_002), "the largest number is rounded up, too");
+}
+
+#[test]
+fn every_bot_plays_whatever_the_number_of_matches_is() {
+    let text = "games = 3 is not possible with 30 bots: 8 matches are planned";
+    assert_eq!(adjustment(30, games(3)).as_deref(), Some(text));
+    assert_eq!(prove(30, games(3), "few").matches_of_bot, 1..=2);
+    assert_eq!(adjustment(30, games(8)), None);
+    let text = "games = 20000 is not possible with 4 bots: 10000 matches are planned";
+    assert_eq!(adjustment(4, games(20_000)).as_deref(), Some(text));
+    assert_eq!(adjustment(4, games(10_000)), None);
+    assert_eq!(plan(4, games(20_000), "many").matches(), 10_000);
+    assert_eq!(plan(12, games(u64::MAX), "many").meetings(), Some(10_002));
+}
+
+#[test]
+fn impossible_numbers_of_bots_are_errors() {
     let error = FoursomesConfig::Least.plan(3, seed("")).unwrap_err();
     assert_eq!(error.to_string(), "too few bots for foursomes: 3; enter at least 4");
     assert!(matches!(
         FoursomesConfig::Least.plan(70_000, seed("")),
         Err(ScheduleError::TooMany { .. })
     ));
-    assert!(matches!(meetings(12_000).plan(12, seed("")), Err(ScheduleError::TooMuch { .. })));
-    assert!(matches!(games(u64::MAX).plan(12, seed("")), Err(ScheduleError::TooMuch { .. })));
 }
 
 #[test]
@@ -232,7 +263,8 @@ proptest! {
         count in 1_u64..700,
         text in "[a-z]+",
     ) {
-        prop_assert_eq!(prove(bots, games(count), &text).matches, count);
+        let matches = count.max(bots.div_ceil(4) as u64);
+        prop_assert_eq!(prove(bots, games(count), &text).matches, matches);
     }
 
     #[test]
@@ -286,6 +318,7 @@ fn a_certificate_prints_its_counts() {
 fn every_false_claim_is_detected() {
     let certificate = count(5, [[0, 1, 2, 3], [1, 0, 2, 4]]);
     let true_claim = Claim {
+        opponents: None,
         matches: 2,
         meetings: 0..=2,
         same_owner_meetings: None,

@@ -14,7 +14,7 @@ use super::bundle_upload;
 use super::client::{ResponseArgs, Server, interrupt, unless_interrupted};
 use super::trial_output;
 use crate::failure::Failure;
-use crate::output::{eprint_line, hex, merge};
+use crate::output::{eprint_line, hex, merge, non_empty, printable};
 
 /// Submit a bot to a tournament; exit code 1 if it fails its trial.
 #[derive(Debug, Args)]
@@ -62,13 +62,17 @@ impl Submit {
         let (version, status) = self.response.client.run(async |server| {
             let upload = packed.submit(&server, &self.tournament, self.house);
             let version = unless_interrupted(upload).await?;
+            if let Some(outlook) = non_empty(&version.outlook).filter(|_| !self.response.json) {
+                eprint_line(&printable(outlook));
+            }
             if self.no_wait || has_entered(&version) {
                 return Ok((version, TrialStatus::default()));
             }
             tokio::select! {
                 result = trial_output::wait(&server, &self.tournament, &version) => {
                     let status = result?;
-                    Ok((status.version.clone().unwrap_or(version), status))
+                    let tried = status.version.clone().unwrap_or_else(|| version.clone());
+                    Ok((Version { outlook: version.outlook, ..tried }, status))
                 }
                 () = interrupt() => Err(Failure::Negative(format!(
                     "interrupted; its trial continues: arbiter log {} {}",
@@ -85,9 +89,11 @@ impl Submit {
         let entered = has_entered(version);
         let failed = !entered && trial_output::is_over(version);
         let object = || {
-            let version = Some(version.clone());
-            let object = trial_output::status_json(&TrialStatus { version, ..status.clone() });
-            merge(object, json!({ "digest": hex(digest) }))
+            let tried = Some(version.clone());
+            let object =
+                trial_output::status_json(&TrialStatus { version: tried, ..status.clone() });
+            let outlook = non_empty(&version.outlook);
+            merge(object, json!({ "digest": hex(digest), "outlook": outlook }))
         };
         self.response.print(object, |out| {
             if failed {

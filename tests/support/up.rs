@@ -1,7 +1,8 @@
 //! A running `arbiter up`, and the administrator's commands for it.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
@@ -109,6 +110,16 @@ impl Up {
     pub(crate) fn json(&self, words: &str) -> Vec<Value> {
         let stdout = self.succeed(&format!("{words} --json"));
         stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The response to a GET request of the administrator.
+    pub(crate) fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.http).unwrap();
+        let token = self.admin();
+        write!(stream, "GET {path} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
     }
 
     /// Creates a tournament with this file.

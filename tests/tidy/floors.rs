@@ -81,6 +81,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
             "participants",
             "plan",
             "config",
+            "adjustment",
         ],
     ),
     (

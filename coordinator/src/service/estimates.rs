@@ -105,9 +105,6 @@ impl Service {
         drop(db);
         let plan = EditionPlan { edition: 0, summary: next.summary() };
         let bots = next.field().bots();
-        if let Some(reason) = not_countable(bots) {
-            return Ok(plan.not_counted((bots, 0, 0), reason));
-        }
         let count = move || -> Result<v1::Certificate> {
             let field = next.field();
             let Plan::Matches(planned) = next.matches()? else {
@@ -115,9 +112,14 @@ impl Service {
             };
             let claim = planned.claim();
             let seats = planned.seats();
-            let certificate = Certificate::count(field.bots(), seats, field.owners(), planned)
-                .map_err(|error| impossible(&error))?;
-            Ok(plan.counted(certificate, &claim))
+            if let Some(reason) = not_countable(&claim, bots, seats) {
+                return Ok(plan.not_counted((bots, 0, 0), reason));
+            }
+            let mut counter = CertificateBuilder::for_claim(&claim, bots, seats, field.owners());
+            for planned in planned {
+                counter.add(planned.seats()).map_err(|error| impossible(&error))?;
+            }
+            Ok(plan.counted(counter.finish(), &claim))
         };
         tokio::task::spawn_blocking(count).await.map_err(|_| ServiceError::stopping())?
     }
@@ -136,10 +138,11 @@ impl Service {
         let Some(claim) = guarantees.claim else {
             return Ok(plan.not_counted(size, EPISODES.to_owned()));
         };
-        if let Some(reason) = not_countable(field.bots()) {
+        let (bots, seats, _) = size;
+        if let Some(reason) = not_countable(&claim, bots, seats) {
             return Ok(plan.not_counted(size, reason));
         }
-        let mut counter = CertificateBuilder::new(field.bots(), guarantees.seats, field.owners());
+        let mut counter = CertificateBuilder::for_claim(&claim, bots, seats, field.owners());
         let roster = Roster::of(&mut *db, edition.id).await?;
         // `u16::MAX` is no place in a schedule.
         let place = |entrant: &i32| {
@@ -232,6 +235,8 @@ impl EditionPlan {
             broken_promise: broken.map(|broken| broken.to_string()).unwrap_or_default(),
             beacon: None,
             not_counted: String::new(),
+            fewest_opponents: certificate.opponents_of_bot.as_ref().map(|range| *range.start()),
+            most_opponents: certificate.opponents_of_bot.map(|range| *range.end()),
         }
     }
 
@@ -265,6 +270,10 @@ pub fn counted_certificate(message: &v1::Certificate) -> Certificate {
         same_owner: message
             .same_owner_pairs
             .map(|pairs| SameOwnerPairs { pairs, meetings: message.same_owner_meetings }),
+        opponents_of_bot: message
+            .fewest_opponents
+            .zip(message.most_opponents)
+            .map(|(fewest, most)| fewest..=most),
         matches_of_bot: message.fewest_matches..=message.most_matches,
         times_in_seat: message.fewest_in_seat..=message.most_in_seat,
         seat_spread: message.seat_spread,
@@ -280,9 +289,12 @@ fn plan_mode(fresh: bool) -> PlanMode {
 const EPISODES: &str = "each round of an episode depends on the results of the round before, so \
     its plan does not guarantee how often pairs meet";
 
-/// Why the meetings of this many bots are not counted on request. None if they are counted.
-fn not_countable(bots: usize) -> Option<String> {
-    (bots > MAX_COUNTED_BOTS).then(|| {
+/// Why the meetings of this many bots are not counted on request. None if they are counted: those
+/// of few bots, and those of a plan in which few pairs meet.
+fn not_countable(claim: &Claim, bots: usize, seats: usize) -> Option<String> {
+    let few_meet = claim.opponents.is_some()
+        && CertificateBuilder::memory(claim, bots, seats) <= MAX_COUNTED_BOTS * MAX_COUNTED_BOTS;
+    (bots > MAX_COUNTED_BOTS && !few_meet).then(|| {
         format!(
             "the meetings of {bots} bots are not counted here (at most {MAX_COUNTED_BOTS}); count \
              them with `arbiter tournament schedule --dry-run --certificate`"

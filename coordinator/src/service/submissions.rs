@@ -17,6 +17,7 @@ use crate::db::tournaments::Tournament;
 use crate::db::trace_contexts::{self, Subject};
 use crate::db::trials::TrialState;
 use crate::db::{bots, tokens, tournaments, trials, versions};
+use crate::tournament::entry_outlook;
 
 /// Maximum number of versions of one owner that wait for their trials.
 const MAX_PENDING: i64 = 8;
@@ -58,7 +59,21 @@ impl Service {
             "submitted"
         );
         self.dispatcher.news();
-        Ok(version)
+        Ok(Version { outlook: self.outlook(&tournament, &submission.bot).await, ..version })
+    }
+
+    /// What the next edition of a tournament with this bot will lack. Empty if it will lack
+    /// nothing, or if this cannot be found out: the version is stored all the same.
+    async fn outlook(&self, tournament: &Tournament, bot: &str) -> String {
+        let outlook = async {
+            let mut db = self.pool.acquire().await?;
+            let bot = bots::find(&mut *db, tournament.id, bot).await?.map(|bot| bot.id);
+            entry_outlook::with_new_bot(&mut db, self.queue.games(), tournament, bot).await
+        };
+        let outlook = outlook.await.inspect_err(|error| {
+            tracing::debug!(tournament = tournament.name, %error, "cannot foresee the next edition");
+        });
+        outlook.ok().flatten().unwrap_or_default()
     }
 
     /// Refuses a version if too many versions of its owner wait for their trials.
@@ -197,5 +212,6 @@ pub(super) fn message(
         submitted_at_us: micros(version.submitted_at),
         state: state.as_str().to_owned(),
         reason: verdict.clone().filter(|_| sees_verdict).unwrap_or_default(),
+        outlook: String::new(),
     }
 }

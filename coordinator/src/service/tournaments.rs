@@ -21,7 +21,7 @@ use crate::db::tournaments::{self, TournamentState};
 use crate::tournament::file::TournamentFile;
 use crate::tournament::lifecycle;
 use crate::tournament::open_edition::{self, IfRunning, OpenRequest};
-use crate::tournament::{PlanMode, auto_edition, plan_history};
+use crate::tournament::{PlanMode, auto_edition, entry_outlook, plan_history};
 
 /// How an organiser ends a tournament.
 #[derive(Clone, Copy, Debug)]
@@ -291,7 +291,16 @@ impl Service {
         }
         let mut connection = self.pool.acquire().await?;
         let due = auto_edition::due_at(&mut connection, self.queue.games(), &row).await?;
-        Ok(Tournament { next_edition_at_us: due.map_or(0, micros), ..message(row, messages) })
+        let outlook = if row.state == TournamentState::Open {
+            entry_outlook::with_new_bot(&mut connection, self.queue.games(), &row, None).await?
+        } else {
+            None
+        };
+        Ok(Tournament {
+            next_edition_at_us: due.map_or(0, micros),
+            new_bot_outlook: outlook.unwrap_or_default(),
+            ..message(row, messages)
+        })
     }
 
     /// The newest edition of a tournament.
@@ -322,7 +331,7 @@ impl Service {
             Vec::new()
         };
         let (estimate, slots) = self.completion_estimate(&edition, &census).await?;
-        let plan = plan_history::summary(&mut *self.pool.acquire().await?, edition.id).await?;
+        let plan = self.plan_summary(&edition).await?;
         // Played lots may be those of earlier editions.
         let is_waiting =
             |count: &Census| !matches!(count.state, LotState::Counted | LotState::Cancelled);
@@ -339,6 +348,17 @@ impl Service {
             slots,
             ..edition_summary(&edition, official)
         })
+    }
+
+    /// How the plan of an edition was made, and the number that it has instead of a requested one.
+    async fn plan_summary(&self, edition: &editions::Edition) -> Result<Option<String>> {
+        let mut db = self.pool.acquire().await?;
+        let row = tournaments::get(&mut *db, edition.tournament).await?;
+        // The attempt to open an edition reports an error of the file.
+        let file =
+            row.and_then(|row| TournamentFile::from_json(self.queue.games(), &row.settings).ok());
+        let Some(file) = file else { return Ok(None) };
+        Ok(plan_history::summary(&mut db, &file, edition.id).await?)
     }
 
     /// The state of an edition, and whether it is over.
@@ -376,6 +396,7 @@ fn message(row: tournaments::Tournament, editions: Vec<Edition>) -> Tournament {
         editions,
         last_error: row.last_error.unwrap_or_default(),
         next_edition_at_us: 0,
+        new_bot_outlook: String::new(),
         beacon: row.beacon.as_ref().map(beacon::message),
     }
 }

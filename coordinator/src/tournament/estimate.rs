@@ -118,11 +118,12 @@ impl NextEdition {
         &self.entry.field
     }
 
-    /// A summary of the plan's history, at tables.
+    /// How the plan is made, at tables, and the number that it has instead of the requested one.
     pub fn summary(&self) -> Option<String> {
         let rules = self.file.game().rules_identity();
-        let history = self.entry.history.as_ref()?;
-        Some(history.summary(self.before.as_ref(), rules))
+        let Self { file, entry, before, .. } = self;
+        let bots = entry.field.bots();
+        plan_history::summary_of(file, bots, entry.history.as_ref(), before.as_ref(), rules)
     }
 
     /// The matches of the edition.
@@ -232,7 +233,7 @@ pub struct PlanGuarantees {
     pub claim: Option<Claim>,
     /// The number of seats of a match. 0 for episodes.
     pub seats: usize,
-    /// A summary of the plan's history, at tables.
+    /// How the plan was made, at tables, and the number that it has instead of the requested one.
     pub plan: Option<String>,
 }
 
@@ -252,7 +253,7 @@ pub async fn plan_guarantees(
         Plan::Matches(matches) => (Some(matches.claim()), matches.seats()),
         Plan::Episodes(_) => (None, 0),
     };
-    let summary = plan_history::summary(db, edition).await?;
+    let summary = plan_history::summary(db, &file, edition).await?;
     Ok(PlanGuarantees { field, claim, seats, plan: summary })
 }
 

@@ -14,7 +14,8 @@ use arbiter_games::Seed;
 use arbiter_proto::ids::{BotId, EditionId, TournamentId};
 use arbiter_schedule::foursomes::MAX_COUNTED_BOTS;
 use arbiter_schedule::{
-    Bot, Member, Owner, Participants, Plan, RosterChange, RosterHistory, Schedule, ScheduleError,
+    Adjustment, Bot, Member, Owner, Participants, Plan, RosterChange, RosterHistory, Schedule,
+    ScheduleError,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{Error, PgConnection};
@@ -191,14 +192,23 @@ impl HistoryPlanner<'_> {
 
     /// The extended plan, or why a new one is made.
     fn extend(&self, previous: PlanHistory) -> Result<PlannedField, FreshReason> {
+        let (history, is_extended) = self.continued(previous)?;
+        let field = self.field(&history).map_err(|_| FreshReason::Few)?;
+        if is_extended && self.is_new_plan_cheaper(&field) {
+            return Err(FreshReason::Cheaper);
+        }
+        Ok(PlannedField { field, history: Some(history) })
+    }
+
+    /// The history that continues this one, and whether it has a new step. Otherwise an earlier
+    /// step had the same bots. The error says why a new plan is made.
+    fn continued(&self, previous: PlanHistory) -> Result<(PlanHistory, bool), FreshReason> {
         let entered: HashSet<_> = self.entered.iter().copied().collect();
         let steps = previous.lineage.steps.len();
         let mut earlier = (0..=steps).rev().map(|steps| previous.lineage.before(steps));
         if let Some(lineage) = earlier.find(|lineage| previous.present(lineage) == entered) {
             let bots = previous.bots[..lineage.places()].to_vec();
-            let history = PlanHistory { bots, lineage, ..previous };
-            let field = self.field(&history).map_err(|_| FreshReason::Few)?;
-            return Ok(PlannedField { field, history: Some(history) });
+            return Ok((PlanHistory { bots, lineage, ..previous }, false));
         }
         let present = previous.present(&previous.lineage);
         let mut left = previous.lineage.present();
@@ -215,12 +225,7 @@ impl HistoryPlanner<'_> {
             return Err(FreshReason::Few);
         }
         let lineage = previous.lineage.after(RosterChange { left, joined });
-        let history = PlanHistory { bots, lineage, fresh: previous.fresh };
-        let field = self.field(&history).map_err(|_| FreshReason::Few)?;
-        if self.is_new_plan_cheaper(&field) {
-            return Err(FreshReason::Cheaper);
-        }
-        Ok(PlannedField { field, history: Some(history) })
+        Ok((PlanHistory { bots, lineage, fresh: previous.fresh }, true))
     }
 
     /// Whether a new bot can meet the `others` as often as the first bots met, so that each pair of
@@ -268,14 +273,67 @@ impl HistoryPlanner<'_> {
     }
 }
 
-/// A summary of an edition's history, one line for people. None if its plan has no history.
-pub async fn summary(db: &mut PgConnection, edition: EditionId) -> Result<Option<String>, Error> {
+/// How the plan of an edition was made, and the number that it has instead of the requested one,
+/// one line for people. None if it has no history and every requested number.
+pub async fn summary(
+    db: &mut PgConnection,
+    file: &TournamentFile,
+    edition: EditionId,
+) -> Result<Option<String>, Error> {
+    let bots = editions::entrants(&mut *db, edition).await?.len();
     let stored = editions::plan_history_of(&mut *db, edition).await?;
     let history = stored.and_then(|stored| PlanHistory::deserialize(stored).ok());
-    let Some(history) = history else { return Ok(None) };
     let before = editions::newest_before(&mut *db, edition).await?;
     let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
-    Ok(Some(history.summary(before.as_ref(), &edition.rules)))
+    Ok(summary_of(file, bots, history.as_ref(), before.as_ref(), &edition.rules))
+}
+
+/// Like [`summary`] for a plan with this history. `rules` are those of the edition, and `before` is
+/// the edition before it.
+pub(super) fn summary_of(
+    file: &TournamentFile,
+    bots: usize,
+    history: Option<&PlanHistory>,
+    before: Option<&Edition>,
+    rules: &str,
+) -> Option<String> {
+    let adjustment = adjustment(file, bots, history).map(|adjustment| adjustment.to_string());
+    let parts = history.map(|history| history.summary(before, rules)).into_iter().chain(adjustment);
+    Some(parts.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
+}
+
+/// The number that a plan with this history has instead of the requested one.
+fn adjustment(
+    file: &TournamentFile,
+    bots: usize,
+    history: Option<&PlanHistory>,
+) -> Option<Adjustment> {
+    let is_changed = history.is_some_and(|history| !history.lineage.steps.is_empty());
+    if is_changed || file.submissions.separate_owners {
+        file.schedule.adjustment_of_changed(bots)
+    } else {
+        file.schedule.adjustment(bots)
+    }
+}
+
+/// The number that the next edition of these bots will have instead of the requested one, without
+/// planning it.
+pub(super) async fn next_adjustment(
+    db: &mut PgConnection,
+    tournament: &Tournament,
+    file: &TournamentFile,
+    entered: &[BotId],
+) -> Result<Option<Adjustment>, Error> {
+    if !file.schedule.has_history() {
+        return Ok(adjustment(file, entered.len(), None));
+    }
+    let previous = editions::newest_plan_history(&mut *db, tournament.id).await?;
+    let previous = previous.and_then(|stored| PlanHistory::deserialize(stored).ok());
+    let seed = tournament.next_seed();
+    let owners = HashMap::new();
+    let planner = HistoryPlanner { schedule: file.schedule, seed, owners, entered };
+    let continued = previous.and_then(|previous| planner.continued(previous).ok());
+    Ok(adjustment(file, entered.len(), continued.as_ref().map(|(history, _)| history)))
 }
 
 impl PlanHistory {
@@ -322,7 +380,7 @@ impl PlanHistory {
 
     /// A summary, one line for people. `rules` are those of the edition, and `before` is the
     /// edition before it.
-    pub fn summary(&self, before: Option<&Edition>, rules: &str) -> String {
+    fn summary(&self, before: Option<&Edition>, rules: &str) -> String {
         let steps = &self.lineage.steps;
         let joined: usize = steps.iter().map(|step| step.joined).sum();
         let left: usize = steps.iter().map(|step| step.left.len()).sum();

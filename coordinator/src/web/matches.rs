@@ -170,6 +170,7 @@ fn certificate_section(certificate: &v1::Certificate) -> Markup {
     html! {
         section.certificate aria-labelledby="certificate" {
             h2 #certificate { "Certificate" }
+            @if !certificate.plan.is_empty() { p { "Plan: " (certificate.plan) "." } }
             p { "Counted from the matches themselves:" }
             pre { (counted_certificate(certificate)) }
             p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }

@@ -150,6 +150,9 @@ fn instructions(tournament: &Tournament) -> Markup {
                 } @else { "The version enters the tournament at once." }
                 (limits)
             }
+            @if !tournament.new_bot_outlook.is_empty() {
+                p { "If a new bot enters: " (tournament.new_bot_outlook) "." }
+            }
         } @else { p { "The tournament is over and accepts no more versions." } }
     }
 }

@@ -152,6 +152,9 @@ fn next_edition(tournament: &Tournament) -> Markup {
         @if tournament.next_edition_at_us > 0 {
             p { "There are changes. The next edition will open at about " (layout::timestamp(tournament.next_edition_at_us)) "." }
         }
+        @if tournament.state == "open" && !tournament.new_bot_outlook.is_empty() {
+            p { "With one more bot: " (tournament.new_bot_outlook) "." }
+        }
     }
 }
 
@@ -191,6 +194,9 @@ fn editions(tournament: &Tournament, now: OffsetDateTime) -> Markup {
             }
         }
         (layout::table("Editions", "editions", &heads, tournament.editions.iter().map(row)))
+        @for edition in tournament.editions.iter().filter(|edition| !edition.plan.is_empty()) {
+            p { "Plan of edition " (edition.number) ": " (edition.plan) "." }
+        }
     }
 }
 

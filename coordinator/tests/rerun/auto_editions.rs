@@ -95,6 +95,22 @@ async fn an_edition_that_cannot_open_is_reported_once() {
     assert_eq!(tournaments::get(&pool, id).await.unwrap().unwrap().last_error, None);
 }
 
+/// Four bots can meet four times, five bots only three or six times.
+#[tokio::test]
+async fn a_fifth_bot_plays_although_its_number_of_meetings_is_not_possible() {
+    let cup = tournament_file(wojna::game(), "[schedule]\nmeetings = 4");
+    let mut fixture = Fixture::new(&cup, 4, Leaves::Nothing).await;
+    let first = fixture.start().await;
+    fixture.finish(&first).await;
+    let second = fixture.reopen(&[Submit(4, 1)]).await;
+    fixture.finish(&second).await;
+    assert_eq!((first.matches, second.matches), (4, 10));
+    let pool = fixture.database.pool.clone();
+    let last_error =
+        tournaments::get(&pool, fixture.tournament.id).await.unwrap().unwrap().last_error;
+    assert_eq!(last_error, None);
+}
+
 /// The stored plan history is damaged: one bot has the tables of another bot.
 #[tokio::test]
 async fn a_plan_that_breaks_its_guarantee_is_never_started() {

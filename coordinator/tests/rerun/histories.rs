@@ -475,6 +475,8 @@ async fn round_robins_have_the_same_leaderboards() {
         Case::new(wojna::game().clone(), two),
         Case::new(gomoku::game().clone(), "state = \"none\""),
         Case::new(tricks::game().clone(), "[schedule]\nlegs = 2"),
+        Case::new(tricks::game().clone(), "[schedule]\nopponents = 3"),
+        Case::new(gomoku::game().clone(), "state = \"none\"\n[schedule]\nopponents = 2"),
     ];
     check("round-robin-", &cases).await;
 }
@@ -523,8 +525,12 @@ async fn episodes_have_the_same_leaderboards() {
 async fn files_between_pairs_lead_to_the_same_leaderboards() {
     let case = |lines| Case { leaves: Leaves::Notes, ..Case::new(gomoku::game().clone(), lines) };
     let legs = "state = \"pairing\"\n[schedule]\nlegs = 2";
-    let cases =
-        [case(legs), case("state = \"pairing\""), Case { leaves: Leaves::Nothing, ..case(legs) }];
+    let cases = [
+        case(legs),
+        case("state = \"pairing\"\n[schedule]\nopponents = 2"),
+        case("state = \"pairing\""),
+        Case { leaves: Leaves::Nothing, ..case(legs) },
+    ];
     check("pairing-", &cases).await;
 }
 

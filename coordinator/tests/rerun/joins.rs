@@ -35,6 +35,24 @@ async fn a_round_robin_plays_only_new_matches() {
     }
 }
 
+/// A new bot meets its neighbours, and half as many of their pairs are too far apart now.
+#[tokio::test]
+async fn neighbours_play_only_new_pairs() {
+    let cup = tournament_file(gomoku::game(), "state = \"none\"\n[schedule]\nopponents = 4");
+    let mut fixture = Fixture::new(&cup, BOTS, Leaves::Nothing).await;
+    let first = fixture.start().await;
+    fixture.finish(&first).await;
+    assert_eq!(fixture.played(&first).len(), 2 * 24);
+    // Each pair plays two matches.
+    for (change, pairs) in [(Submit(BOTS, 1), 4), (Withdraw(BOTS), 0), (Withdraw(3), 2)] {
+        let edition = fixture.reopen(&[change]).await;
+        fixture.finish(&edition).await;
+        assert_eq!(fixture.played(&edition).len(), 2 * pairs, "{change:?}");
+    }
+    let scratch = Fixture::from_scratch(&cup, BOTS, Leaves::Nothing, &[Withdraw(3)]).await;
+    assert_eq!(fixture.export(fixture.official().await).await, scratch);
+}
+
 /// At tables of three a bot that joins takes three seats in each leg, and the bots that it replaces
 /// get a new table.
 #[tokio::test]

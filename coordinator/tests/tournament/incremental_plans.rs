@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, Edition};
-use arbiter_coordinator::db::tournaments::Tournament;
+use arbiter_coordinator::db::tournaments::{self, Tournament};
 use arbiter_coordinator::db::{bots, progress_samples, versions, workers};
 use arbiter_coordinator::tournament::estimate::{self, CompletionEstimate, NextEdition};
 use arbiter_coordinator::tournament::{
-    IfRunning, OpenError, OpenRequest, PlanMode, open_edition, plan_history,
+    IfRunning, OpenRequest, PlanMode, TournamentFile, entry_outlook, open_edition, plan_history,
 };
 use arbiter_games::{Games, tricks, wojna};
 use arbiter_proto::ids::{BotId, TokenId};
@@ -54,10 +54,12 @@ async fn tables(database: &Database, tournament: &Tournament, edition: &Edition)
     tables.collect()
 }
 
-/// The summary of a plan's history.
+/// How a plan was made.
 async fn history_summary(database: &Database, edition: &Edition) -> String {
     let mut db = database.pool.acquire().await.unwrap();
-    plan_history::summary(&mut db, edition.id).await.unwrap().unwrap()
+    let row = tournaments::get(&mut *db, edition.tournament).await.unwrap().unwrap();
+    let file = TournamentFile::from_json(&Games::built_in(), &row.settings).unwrap();
+    plan_history::summary(&mut db, &file, edition.id).await.unwrap().unwrap()
 }
 
 /// Creates a bot and submits its first version.
@@ -140,23 +142,71 @@ async fn a_plan_that_cannot_be_extended_is_planned_again() {
     let new_plan = next_edition(&database, &cup, PlanMode::Incremental).await;
     let reason = "new plan: the earlier plan had too few bots to change it";
     assert_eq!(history_summary(&database, &new_plan).await, reason);
-    // No plan lets all pairs of 14 bots meet exactly once, but a plan for 13 bots can be extended.
-    let mut exact = tournament_file(wojna::game(), "[schedule]\nmeetings = 1");
-    exact.name = "exact".to_owned();
-    let (exact_cup, _) = start_tournament(&database, &exact, 13).await;
-    enter(&database, &exact_cup, None, "new").await;
-    let queue = database.queue();
-    let fresh = open_edition::open(
-        &queue,
-        OpenRequest { mode: PlanMode::Fresh, ..OpenRequest::new(exact_cup.id, IfRunning::Replace) },
-        START,
-    )
-    .await;
-    assert!(matches!(fresh, Err(OpenError::Schedule { .. })), "{fresh:?}");
-    assert_eq!(next_edition(&database, &exact_cup, PlanMode::Incremental).await.matches, 18);
     // Plans of matches with two seats have no history.
     let (_, pairs) = start_tournament(&database, &tournament_file(tricks::game(), ""), 5).await;
     assert_eq!(editions::plan_history_of(&database.pool, pairs.id).await.unwrap(), None);
+}
+
+/// No plan lets all pairs of 14 bots meet exactly once, but a plan for 13 bots can be extended.
+#[tokio::test]
+async fn an_impossible_number_of_meetings_is_rounded_up_and_stated() {
+    let database = Database::new().await;
+    let once = tournament_file(wojna::game(), "[schedule]\nmeetings = 1");
+    let (cup, first) = start_tournament(&database, &once, 13).await;
+    assert_eq!(history_summary(&database, &first).await, "new plan: the first plan");
+    let extended = "meetings = 1 is the least in this plan: some pairs meet more often";
+    assert_eq!(outlook(&database, &cup).await.as_deref(), Some(extended));
+    enter(&database, &cup, None, "new").await;
+    let edition = next_edition(&database, &cup, PlanMode::Incremental).await;
+    assert_eq!(edition.matches, 18);
+    let summary = history_summary(&database, &edition).await;
+    assert_eq!(summary, format!("extends a plan for 13 bots: 1 joined, 0 left; {extended}"));
+    let rounded = "meetings = 1 is not possible with 14 bots: every pair meets 6 times";
+    let fresh = next_edition(&database, &cup, PlanMode::Fresh).await;
+    assert_eq!(tables(&database, &cup, &fresh).await.len(), 91);
+    let summary = history_summary(&database, &fresh).await;
+    assert_eq!(summary, format!("new plan: an organiser requested it; {rounded}"));
+}
+
+/// What the next edition lacks if one more bot enters.
+async fn outlook(database: &Database, tournament: &Tournament) -> Option<String> {
+    let mut db = database.pool.acquire().await.unwrap();
+    entry_outlook::with_new_bot(&mut db, &Games::built_in(), tournament, None).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_new_bot_hears_what_the_next_edition_lacks() {
+    let database = Database::new().await;
+    let create = async |game, name: &str, lines: &str, bots| {
+        let file = TournamentFile { name: name.to_owned(), ..tournament_file(game, lines) };
+        create_tournament(&database, &file, bots).await
+    };
+    let wojna = wojna::game();
+    let cup = create(wojna.clone(), "two", "", 2).await;
+    let text = "a table needs 4 bots, and with this one there are 3: 1 more must enter, then an \
+        organiser can start the first edition";
+    assert_eq!(outlook(&database, &cup).await.as_deref(), Some(text));
+    enter(&database, &cup, None, "new").await;
+    assert_eq!(outlook(&database, &cup).await, None, "four bots are enough");
+    enter(&database, &cup, None, "newer").await;
+    next_edition(&database, &cup, PlanMode::Incremental).await;
+    for bot in &bots::list(&database.pool, cup.id).await.unwrap()[..3] {
+        bots::withdraw(&database.pool, bot.id, START).await.unwrap();
+    }
+    let text = "a table needs 4 bots, and with this one there are 2: 2 more must enter, then the \
+        next edition opens";
+    assert_eq!(outlook(&database, &cup).await.as_deref(), Some(text));
+    let manual = create(wojna, "manual", "rerun = \"manual\"\n[schedule]\ngames = 2", 11).await;
+    let text = "games = 2 is not possible with 12 bots: 3 matches are planned";
+    assert_eq!(outlook(&database, &manual).await.as_deref(), Some(text));
+    let pairs = create(tricks::game(), "pairs", "[schedule]\nopponents = 3", 4).await;
+    let text = "opponents = 3 is not possible with 5 bots: every bot meets 4 others";
+    assert_eq!(outlook(&database, &pairs).await.as_deref(), Some(text));
+    let edition = next_edition(&database, &pairs, PlanMode::Incremental).await;
+    assert_eq!(edition.matches, 6);
+    enter(&database, &pairs, None, "new").await;
+    let edition = next_edition(&database, &pairs, PlanMode::Incremental).await;
+    assert_eq!(history_summary(&database, &edition).await, text);
 }
 
 #[tokio::test]

@@ -226,6 +226,7 @@ async fn unreliable_workers_do_not_change_the_leaderboard() {
         (wojna::game(), "expected = \"5s\""),
         (bitwa::game(), "[schedule]\nboards = [\"pole\", \"kolosy\"]"),
         (tricks::game(), "[schedule]\nlegs = 2"),
+        (tricks::game(), "[schedule]\nopponents = 4"),
         (blackjack::game(), "[schedule]\nepisodes = 6"),
         (gomoku::game(), ""),
         (gomoku::game(), "state = \"pairing\"\n[schedule]\nlegs = 2"),

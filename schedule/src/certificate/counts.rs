@@ -1,15 +1,37 @@
 //! Many small counters: one byte each, or four bytes each after one of them exceeds a byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Counters that only increase.
 #[derive(Debug)]
 pub(super) enum Counts {
     Bytes(Vec<u8>),
     Words(Vec<u32>),
+    /// The counters that are not 0, by index. An index has 32 bits: there are at most 2¹⁶ bots.
+    Sparse(HashMap<u32, u32>),
+}
+
+/// The counts of pairs in matches of two.
+#[derive(Debug)]
+pub(super) struct Sides {
+    /// Each number of meetings and how many pairs have it, in ascending order.
+    pub(super) meetings: Vec<(u32, u64)>,
+    /// The maximum difference between how often each bot of a pair has seat 1.
+    pub(super) spread: u32,
+    /// The number of others that each bot meets.
+    pub(super) opponents: Vec<u32>,
 }
 
 impl Counts {
+    /// The memory of a counter in a hash table, in bytes: an index, a number and a control byte,
+    /// in a table that may be only 7/16 full.
+    pub(super) const SPARSE_BYTES: usize = 21;
+
+    /// Counters in a hash table with room for `expected` of them.
+    pub(super) fn sparse(expected: usize) -> Self {
+        Self::Sparse(HashMap::with_capacity(expected))
+    }
+
     pub(super) fn new(len: usize) -> Self {
         Self::Bytes(vec![0; len])
     }
@@ -24,6 +46,7 @@ impl Counts {
                 *self = Self::Words(words);
             }
             Self::Words(numbers) => numbers[index] += 1,
+            Self::Sparse(numbers) => *numbers.entry(key(index)).or_insert(0) += 1,
         }
     }
 
@@ -31,6 +54,7 @@ impl Counts {
         match self {
             Self::Bytes(numbers) => numbers[index].into(),
             Self::Words(numbers) => numbers[index],
+            Self::Sparse(numbers) => numbers.get(&key(index)).copied().unwrap_or(0),
         }
     }
 
@@ -47,18 +71,55 @@ impl Counts {
         match self {
             Self::Bytes(numbers) => numbers.len(),
             Self::Words(numbers) => numbers.len(),
+            Self::Sparse(numbers) => numbers.len(),
         }
     }
 
-    /// For a square matrix of counters: the histogram of the sums of the counters (a, b) and (b,
-    /// a), and the maximum difference between the two counters.
-    pub(super) fn sides(&self, width: usize) -> (Vec<(u32, u64)>, u32) {
-        let pairs = || (0..width).flat_map(|high| (0..high).map(move |low| (high, low)));
-        let counts = |(high, low)| (self.get(high * width + low), self.get(low * width + high));
-        let sums = histogram(pairs().map(counts).map(|(first, second)| first + second));
-        let spread = pairs().map(counts).map(|(first, second)| first.abs_diff(second)).max();
-        (sums, spread.unwrap_or(0))
+    /// For a square matrix of counters, with a row for each bot in seat 1: the counts of pairs.
+    pub(super) fn sides(&self, width: usize) -> Sides {
+        let counts = |(high, low): (usize, usize)| {
+            (self.get(high * width + low), self.get(low * width + high))
+        };
+        let mut opponents = vec![0; width];
+        let mut spread = 0;
+        let sums = self.pairs_to_count(width).map(|(high, low)| {
+            let (first, second) = counts((high, low));
+            spread = spread.max(first.abs_diff(second));
+            if first + second > 0 {
+                opponents[high] += 1;
+                opponents[low] += 1;
+            }
+            first + second
+        });
+        let mut meetings = histogram(sums);
+        let counted: u64 = meetings.iter().map(|(_, pairs)| pairs).sum();
+        let pairs = (width * width.saturating_sub(1) / 2) as u64;
+        if counted < pairs {
+            meetings.insert(0, (0, pairs - counted));
+        }
+        Sides { meetings, spread, opponents }
     }
+
+    /// The pairs of a square matrix of counters, the larger number first: all pairs, or those that
+    /// meet if counters are sparse.
+    fn pairs_to_count(&self, width: usize) -> Box<dyn Iterator<Item = (usize, usize)> + '_> {
+        let Self::Sparse(numbers) = self else {
+            return Box::new((0..width).flat_map(|high| (0..high).map(move |low| (high, low))));
+        };
+        let pairs = numbers.keys().filter_map(move |index| {
+            let first = *index as usize / width;
+            let second = *index as usize % width;
+            // A pair with counters for both sides counts once.
+            let is_counted = first > second || !numbers.contains_key(&key(second * width + first));
+            is_counted.then_some((first.max(second), first.min(second)))
+        });
+        Box::new(pairs)
+    }
+}
+
+/// The key of a sparse counter.
+fn key(index: usize) -> u32 {
+    u32::try_from(index).expect("there are at most 2¹⁶ bots")
 }
 
 fn histogram(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u64)> {

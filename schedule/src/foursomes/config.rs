@@ -5,6 +5,8 @@ use core::num::{NonZeroU32, NonZeroU64};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::MAX_MEETINGS;
+
 /// The number of foursomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "Keys", into = "Keys")]
@@ -12,7 +14,8 @@ pub enum FoursomesConfig {
     /// Every pair meets λ times: the smallest possible number.
     #[default]
     Least,
-    /// The exact number of meetings of every pair.
+    /// The number of meetings of every pair. If it is not possible with some number of bots, all
+    /// pairs meet more often, equally often: the smallest possible number.
     Meetings(NonZeroU32),
     /// The number of matches. The numbers of meetings of pairs differ as little as possible.
     Games(NonZeroU64),
@@ -39,6 +42,9 @@ pub enum FoursomesConfigError {
         /// The requested number of matches.
         games: i64,
     },
+    /// There are too many meetings.
+    #[error("meetings = {0} is not possible; write at most {MAX_MEETINGS}")]
+    TooManyMeetings(i64),
     /// A number is out of range.
     #[error("{key} = {number} is not possible; write 1 or more, or leave it out")]
     OutOfRange {
@@ -59,6 +65,9 @@ impl FoursomesConfig {
         match (meetings, games) {
             (None, None) => Ok(Self::Least),
             (Some(meetings), Some(games)) => Err(FoursomesConfigError::Both { meetings, games }),
+            (Some(number), None) if number > MAX_MEETINGS.into() => {
+                Err(FoursomesConfigError::TooManyMeetings(number))
+            }
             (Some(number), None) => {
                 let meetings = u32::try_from(number).ok().and_then(NonZeroU32::new);
                 meetings.map(Self::Meetings).ok_or(error("meetings", number))

@@ -192,6 +192,7 @@ impl IncrementalPlanner {
         let seats = present_bots().map(|(_, counts)| spread(&mut counts.iter().copied()));
         Claim {
             matches: self.kept_tables + self.added.len() as u64,
+            opponents: None,
             meetings: min..=max.max(self.target_max().into()),
             same_owner_meetings: (!self.owners.is_empty()).then(|| self.same_owner_meetings()),
             match_spread: Some(spread(&mut present_bots().map(|(_, counts)| counts.iter().sum()))),

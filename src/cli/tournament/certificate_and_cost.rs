@@ -156,6 +156,10 @@ pub(super) fn certificate_json(certificate: &Certificate) -> Value {
         "seat_spread": certificate.seat_spread,
         "side_spread": certificate.side_spread,
     });
+    if let Some(opponents) = &certificate.opponents_of_bot {
+        object["fewest_opponents"] = json!(opponents.start());
+        object["most_opponents"] = json!(opponents.end());
+    }
     if let Some(SameOwnerPairs { pairs, meetings }) = certificate.same_owner {
         object["same_owner_pairs"] = json!(pairs);
         object["same_owner_meetings"] = json!(meetings);

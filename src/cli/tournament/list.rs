@@ -13,7 +13,7 @@ use super::beacon::{beacon_json, beacon_line};
 use crate::cli::client::{Client, TournamentArgs};
 use crate::failure::Failure;
 use crate::output::{
-    Columns, Output, fields, hex, matches, merge, moment, moment_json, non_empty, print,
+    Columns, Output, fields, hex, matches, merge, moment, moment_json, non_empty, print, printable,
 };
 
 /// List all tournaments, newest first.
@@ -116,6 +116,9 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
     }
     if tournament.next_edition_at_us > 0 {
         out.line(&format!("the next edition starts at {}", moment(tournament.next_edition_at_us)))?;
+    }
+    if !tournament.new_bot_outlook.is_empty() {
+        out.line(&format!("with one more bot: {}", printable(&tournament.new_bot_outlook)))?;
     }
     for (key, value) in readable_settings(settings(tournament)) {
         match (key.as_str(), &value) {
@@ -223,6 +226,7 @@ fn outline_json(tournament: &Tournament) -> Value {
         "created_at": moment_json(tournament.created_at_us),
         "last_error": non_empty(&tournament.last_error),
         "next_edition_at": next_edition_at.map(moment_json),
+        "new_bot_outlook": non_empty(&tournament.new_bot_outlook),
         "settings": settings(tournament),
     })
 }

@@ -11,8 +11,8 @@ use arbiter_games::{Games, Seed, string_enum};
 use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
-    Certificate, CertificateError, FoursomesConfig, Matches, Plan, PlannedMatch, Repetitions,
-    RoundRobin, Schedule, Sides, Solo, TableSeats, Tables,
+    Certificate, CertificateBuilder, CertificateError, Claim, FoursomesConfig, Matches, Opponents,
+    Plan, PlannedMatch, Repetitions, RoundRobin, Schedule, Sides, Solo, TableSeats, Tables,
 };
 use clap::Args;
 use serde_json::json;
@@ -44,6 +44,8 @@ Examples:
       --games 10000 --json
   arbiter tournament schedule --dry-run --kind round_robin --bots 20 \\
       --boards 8 --cost
+  arbiter tournament schedule --dry-run --kind round_robin --bots 10000 \\
+      --opponents 64 --certificate
   arbiter tournament schedule --dry-run --kind tables --seats 5 --bots 12 \\
       --certificate
   arbiter tournament schedule --dry-run --kind solo --legs 20 --bots 9 --cost")]
@@ -74,10 +76,14 @@ pub(super) struct Show {
     /// Round robin: on how many boards each pair meets; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     boards: Option<Repetitions>,
+    /// Round robin: how many others each bot meets; by default all.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    opponents: Option<Opponents>,
     /// Tables: how many bots sit at each, from 2 to 16.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seats: Option<TableSeats>,
-    /// Foursomes: how often each pair meets; by default the smallest number possible for all pairs.
+    /// Foursomes: how often each pair meets; more often if this is not possible with these bots. By
+    /// default the smallest number possible for all pairs.
     #[arg(long, value_name = "TIMES", allow_negative_numbers = true)]
     meetings: Option<i64>,
     /// Foursomes: how many matches to plan; pairs then meet as equally often as possible.
@@ -141,7 +147,7 @@ impl Kind {
     /// The options of this kind.
     fn options(self) -> &'static [&'static str] {
         match self {
-            Self::RoundRobin => &["--legs", "--sides", "--boards"],
+            Self::RoundRobin => &["--legs", "--sides", "--boards", "--opponents"],
             Self::Foursomes => &["--meetings", "--games"],
             Self::Tables => &["--seats", "--legs"],
             Self::Solo => &["--legs"],
@@ -197,6 +203,7 @@ impl Show {
             self.legs.map(|_| "--legs"),
             self.sides.map(|_| "--sides"),
             self.boards.map(|_| "--boards"),
+            self.opponents.map(|_| "--opponents"),
             self.seats.map(|_| "--seats"),
             self.meetings.map(|_| "--meetings"),
             self.games.map(|_| "--games"),
@@ -262,6 +269,7 @@ impl Show {
                 legs: self.legs.unwrap_or_default(),
                 sides: self.sides.unwrap_or_default(),
                 boards: self.boards.unwrap_or_default(),
+                opponents: self.opponents,
             }),
             Kind::Foursomes => Schedule::Foursomes(
                 FoursomesConfig::new(self.meetings, self.games).map_err(Failure::usage)?,
@@ -283,6 +291,13 @@ impl Show {
         output: &mut impl Write,
     ) -> Result<Result<(), CertificateError>, Failure> {
         let matches = planner.plan()?;
+        if let Some(adjustment) = planner.adjustment() {
+            if self.lists_matches() {
+                eprint_line(&adjustment);
+            } else {
+                writeln!(output, "{adjustment}").map_err(write_failure)?;
+            }
+        }
         let total = matches.total();
         let seats = matches.seats();
         if self.lists_matches() {
@@ -352,6 +367,7 @@ impl Show {
     fn write_proof(&self, output: &mut impl Write, proof: &Proof) -> io::Result<()> {
         if self.json {
             let mut certificate = certificate_json(&proof.whole);
+            certificate["adjustment"] = json!(proof.adjustment);
             certificate["verified"] = json!(proof.proved.is_ok());
             if !proof.boards.is_empty() {
                 certificate["boards"] = proof.boards.iter().map(certificate_json).collect();
@@ -379,6 +395,8 @@ struct Planner {
 
 /// Certificates, and whether they prove the promised balance.
 struct Proof {
+    /// The number that the plan has instead of the requested one, as text.
+    adjustment: Option<String>,
     whole: Certificate,
     /// One certificate per board, if there are several.
     boards: Vec<Certificate>,
@@ -396,6 +414,11 @@ impl Planner {
         }
     }
 
+    /// The number that the plan has instead of the requested one, as text.
+    fn adjustment(&self) -> Option<String> {
+        self.schedule.adjustment(self.bots).map(|adjustment| adjustment.to_string())
+    }
+
     fn boards(&self) -> u32 {
         match self.schedule {
             Schedule::RoundRobin(rules) => rules.boards.get(),
@@ -408,8 +431,7 @@ impl Planner {
         let whole = self.plan()?;
         let claim = whole.claim();
         let seats = whole.seats();
-        let whole =
-            Certificate::count(self.bots, seats, &[], whole).map_err(|error| unbalanced(&error))?;
+        let whole = self.count(&claim, seats, whole)?;
         let mut proved = whole.prove(&claim);
         let mut boards = Vec::new();
         if let Schedule::RoundRobin(rules) = self.schedule
@@ -419,13 +441,26 @@ impl Planner {
             let claim = Self { schedule: one_board, ..*self }.plan()?.claim();
             for board in 0..self.boards() {
                 let on_board = self.plan()?.filter(|planned| u32::from(planned.board) == board);
-                let certificate = Certificate::count(self.bots, seats, &[], on_board)
-                    .map_err(|error| unbalanced(&error))?;
+                let certificate = self.count(&claim, seats, on_board)?;
                 proved = proved.and_then(|()| certificate.prove(&claim));
                 boards.push(certificate);
             }
         }
-        Ok(Proof { whole, boards, proved })
+        Ok(Proof { adjustment: self.adjustment(), whole, boards, proved })
+    }
+
+    /// Counts matches for the comparison with a claim.
+    fn count(
+        &self,
+        claim: &Claim,
+        seats: usize,
+        matches: impl Iterator<Item = PlannedMatch>,
+    ) -> Result<Certificate, Failure> {
+        let mut counter = CertificateBuilder::for_claim(claim, self.bots, seats, &[]);
+        for planned in matches {
+            counter.add(planned.seats()).map_err(|error| unbalanced(&error))?;
+        }
+        Ok(counter.finish())
     }
 }
 

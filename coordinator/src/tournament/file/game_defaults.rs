@@ -95,7 +95,7 @@ fn schedule(kind: ScheduleKind, boards: usize) -> Schedule {
                 PairSeats::Random => Sides::Random,
             };
             let boards = count(boards.max(1)).expect("there are a few official boards");
-            Schedule::RoundRobin(RoundRobin { legs: Repetitions::ONCE, sides, boards })
+            Schedule::RoundRobin(RoundRobin { sides, boards, ..RoundRobin::default() })
         }
         ScheduleKind::Episodes(episodes) => {
             let episodes = Repetitions::try_from(i64::from(episodes));

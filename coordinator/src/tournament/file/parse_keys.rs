@@ -20,7 +20,7 @@ const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "re
 
 /// The keys of `[schedule]` besides `kind`, by kind.
 const KINDS: [(&str, &[&str]); 5] = [
-    ("round_robin", &["legs", "sides", "boards"]),
+    ("round_robin", &["legs", "sides", "boards", "opponents"]),
     ("foursomes", &["meetings", "games"]),
     ("tables", &["seats", "legs"]),
     ("solo", &["legs"]),

@@ -67,7 +67,7 @@ fn files_round_trip_as_json() {
 }
 
 fn rules(sides: Sides, boards: i64) -> RoundRobin {
-    RoundRobin { legs: Repetitions::ONCE, sides, boards: boards.try_into().unwrap() }
+    RoundRobin { sides, boards: boards.try_into().unwrap(), ..RoundRobin::default() }
 }
 
 #[test]
@@ -104,6 +104,15 @@ fn schedules_of_all_kinds_are_read() {
     assert_eq!(actual, Schedule::RoundRobin(rules(Sides::Random, 2)));
     let actual = schedule("bitwa", "[schedule]\nboards = \"official\"\nsides = \"both\"");
     assert_eq!(actual, Schedule::RoundRobin(rules(Sides::Both, 8)));
+    let some = schedule("gomoku", "[schedule]\nopponents = 64");
+    let opponents = Some(64.try_into().unwrap());
+    assert_eq!(some, Schedule::RoundRobin(RoundRobin { opponents, ..rules(Sides::Both, 1) }));
+    let parsed = file("bitwa", "[schedule]\nboards = \"official\"\nopponents = 9").unwrap();
+    let json = parsed.to_json();
+    assert_eq!(json["schedule"]["opponents"], 9);
+    assert_eq!(TournamentFile::from_json(&Games::built_in(), &json).unwrap(), parsed);
+    // A coordinator of the previous release refuses unknown keys.
+    assert!(file("gomoku", "").unwrap().to_json()["schedule"].get("opponents").is_none());
     let actual = schedule("wojna", "[schedule]\ngames = 30");
     assert_eq!(actual, Schedule::Foursomes(FoursomesConfig::new(None, Some(30)).unwrap()));
     let actual = schedule("wojna", "[params]\nseats = 2\n[schedule]\nkind = \"round_robin\"");
@@ -162,7 +171,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "bitwa",
         "[schedule]\nlegz = 2",
-        "line 4: [schedule] legz = 2: there is no such key; [schedule] of kind round_robin has kind, legs, sides and boards",
+        "line 4: [schedule] legz = 2: there is no such key; [schedule] of kind round_robin has kind, legs, sides, boards and opponents",
     ),
     (
         "gomoku",
@@ -248,6 +257,16 @@ const WRONG: &[(&str, &str, &str)] = &[
         "tricks",
         "[schedule]\nlegs = 0",
         "line 4: [schedule] legs = 0: 0 is not possible here; choose a number from 1 to 1000",
+    ),
+    (
+        "gomoku",
+        "[schedule]\nopponents = 0",
+        "line 4: [schedule] opponents = 0: 0 is not possible here; choose a number from 1 to 65535, or leave it out for all pairs",
+    ),
+    (
+        "wojna",
+        "[schedule]\nmeetings = 20000",
+        "line 4: [schedule] meetings = 20000: meetings = 20000 is not possible; write at most 10000",
     ),
     (
         "bitwa",

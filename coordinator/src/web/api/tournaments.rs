@@ -40,6 +40,9 @@ resource! {
         /// When the next edition will open because of a change; null if none is due.
         #[schemars(extend("format" = "date-time"))]
         next_edition_at: Option<String> = (message.next_edition_at_us > 0).then(|| rfc3339_from_micros(message.next_edition_at_us)).flatten();
+        /// What the next edition will lack if one more bot enters: bots, or a number that the
+        /// schedule requests. Null if it will lack nothing, and in lists.
+        new_bot_outlook: Option<String> = non_empty(message.new_bot_outlook);
         /// The tournament file, without the seed.
         settings: Map<String, Value> = serde_json::from_str(&message.settings).unwrap_or_default();
         /// The newest edition. In lists: the running edition, if any.
@@ -147,7 +150,8 @@ resource! {
     Certificate(message: v1::Certificate) {
         /// The edition's number; null for the next one.
         edition: Option<i32> = (message.edition > 0).then_some(message.edition);
-        /// How its plan was derived from earlier plans, for incremental schedules.
+        /// How its plan was derived from earlier plans, for incremental schedules, and the number
+        /// that it has instead of one that the schedule requests.
         plan: Option<String> = non_empty(message.plan);
         /// The number of bots.
         bots: u32;
@@ -162,6 +166,10 @@ resource! {
         same_owner_pairs: Option<u64> = message.same_owner_pairs;
         /// The total number of meetings of these pairs.
         same_owner_meetings: u64 = message.same_owner_meetings;
+        /// The fewest others that a bot meets, in matches of two.
+        fewest_opponents: Option<u32>;
+        /// The most others that a bot meets, in matches of two.
+        most_opponents: Option<u32>;
         /// The fewest matches of a bot.
         fewest_matches: u32;
         /// The most matches of a bot.

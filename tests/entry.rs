@@ -1,0 +1,129 @@
+//! What a bot that enters a real tournament hears about the next edition, and that it plays in it,
+//! with the real program.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use std::process::Output;
+
+use serde_json::Value;
+use support::service::done;
+use support::up::Up;
+
+/// A bot of wojna with this name that always passes.
+fn wojna_bot(up: &Up, name: &str) -> String {
+    let code = "
+for line in sys.stdin:
+    words = line.split()
+    if words:
+        print('= pass' if words[0] == 'genmove' else '=', end='\\n\\n', flush=True)
+    if words == ['quit']:
+        break";
+    up.bots.python(name, code)
+}
+
+/// Submits a bot as a player does.
+fn submit(up: &Up, tournament: &str, path: &str) -> Output {
+    let mut command = up.command(&format!("submit {tournament}"));
+    command.arg(path).env("ARBITER_TOKEN", up.token("player"));
+    command.output().unwrap()
+}
+
+/// The lines of a submission on standard error, before and after its trial.
+fn notes(output: &Output) -> Vec<String> {
+    String::from_utf8(output.stderr.clone()).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// A tournament as `show` prints it.
+fn shown(up: &Up, tournament: &str) -> Value {
+    up.json(&format!("tournament show {tournament}"))[0].clone()
+}
+
+#[test]
+fn a_fifth_bot_hears_that_more_is_played_than_requested_and_plays() {
+    let up = Up::start(2);
+    let house = ["ada", "bob", "cyd", "dan"].map(|name| wojna_bot(&up, name));
+    up.create(&format!(
+        "name = \"cup\"\ngame = \"wojna\"\n[params]\ndeals = 1\n[schedule]\nmeetings = 4\n\
+         [submissions]\nwindow = \"0ms\"\n[house]\nbots = {house:?}\n"
+    ));
+    up.play("cup");
+    assert_eq!(up.newest("cup")["matches"], 4);
+    let note = "meetings = 4 is not possible with 5 bots: every pair meets 6 times";
+    assert_eq!(shown(&up, "cup")["new_bot_outlook"], note);
+    let page = up.get("/t/cup");
+    assert!(page.contains(&format!("With one more bot: {note}.")), "{page}");
+    let output = submit(&up, "cup", &wojna_bot(&up, "eve"));
+    assert!(done(&output).starts_with("eve version 1 is in cup"));
+    assert_eq!(notes(&output).first().unwrap(), note, "before the trial");
+    up.wait_for("cup", 2);
+    let edition = up.newest("cup");
+    assert_eq!(edition["matches"], 10);
+    assert!(edition["plan"].as_str().unwrap().ends_with(note), "{edition}");
+    let page = up.get("/t/cup");
+    assert!(page.contains("Plan of edition 2: ") && page.contains(&format!("{note}.")), "{page}");
+    let certificate = up.succeed("tournament schedule cup --certificate");
+    assert!(certificate.lines().next().unwrap().ends_with(note), "{certificate}");
+    assert!(certificate.contains("exactly λ = 6"), "{certificate}");
+}
+
+#[test]
+fn a_bot_without_enough_others_for_a_table_hears_how_many_are_missing() {
+    let up = Up::start(1);
+    let house = ["ada", "bob"].map(|name| wojna_bot(&up, name));
+    up.create(&format!(
+        "name = \"cup\"\ngame = \"wojna\"\n[params]\ndeals = 1\n[submissions]\nwindow = \"0ms\"\n\
+         [house]\nbots = {house:?}\n"
+    ));
+    let output = submit(&up, "cup", &wojna_bot(&up, "cyd"));
+    assert!(done(&output).starts_with("cyd version 1 is in cup"));
+    let note = "a table needs 4 bots, and with this one there are 3: 1 more must enter, then \
+        an organiser can start the first edition";
+    assert_eq!(notes(&output).first().unwrap(), note);
+    let output = submit(&up, "cup", &wojna_bot(&up, "dan"));
+    done(&output);
+    assert!(!notes(&output).iter().any(|line| line.contains("more must enter")));
+    up.play("cup");
+    assert_eq!(up.newest("cup")["matches"], 1);
+}
+
+/// With an export that everyone can verify.
+#[test]
+fn each_bot_meets_some_others_from_entry_to_export() {
+    let up = Up::start(2);
+    let names = ["ada", "bob", "cyd", "dan", "eve", "fay"];
+    let house = names.map(|name| up.bots.rascal(name, "honest", 0, ""));
+    up.create(&format!(
+        "name = \"cup\"\ngame = \"gomoku\"\nstate = \"none\"\n[schedule]\nopponents = 3\n\
+         [submissions]\nwindow = \"0ms\"\n[house]\nbots = {house:?}\n"
+    ));
+    up.play("cup");
+    let certify = || up.succeed("tournament schedule cup --certificate");
+    let first = certify();
+    assert!(first.contains("6 bots, 18 matches of 2"), "{first}");
+    assert!(first.contains("every bot meets exactly 3 others"), "{first}");
+    let output = submit(&up, "cup", &up.bots.rascal("gil", "honest", 0, ""));
+    done(&output);
+    let note = "opponents = 3 is not possible with 7 bots: every bot meets 4 others";
+    assert_eq!(notes(&output).first().unwrap(), note);
+    up.wait_for("cup", 2);
+    let second = certify();
+    assert!(
+        second.starts_with(&format!("edition 2 of cup, {note}\n7 bots, 28 matches")),
+        "{second}"
+    );
+    assert!(second.contains("every bot meets exactly 4 others"), "{second}");
+    assert!(second.ends_with("verified: balanced as promised\n"), "{second}");
+    let shown = up.succeed("tournament show cup");
+    assert!(shown.contains(&format!("edition 2: {note}\n")), "{shown}");
+    let matrix = up.get("/t/cup/matrix");
+    assert!(names.iter().all(|name| matrix.contains(name)), "pairs that never met are no error");
+    up.succeed("tournament close cup");
+    let checked = up.succeed("tournament check cup");
+    assert!(!checked.contains("not derived"), "{checked}");
+    let export = up.directory.path().join("export");
+    up.succeed(&format!("tournament export cup --records --out {}", export.display()));
+    let verified = support::succeed(&["verify", export.to_str().unwrap()]);
+    assert!(verified.contains("28"), "{verified}");
+}
