@@ -17,9 +17,9 @@ use sqlx::{Error, PgConnection, Result};
 
 use super::TournamentFile;
 use super::beacon::{canonical, keyed_seed};
-use super::episode_rounds::Rounds;
 use super::plan_history::{self, PlanHistory};
 use super::planner::Planner;
+use super::rounds::Rounds;
 use crate::db::bots;
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
@@ -178,7 +178,7 @@ impl EditionSource {
         if let Some(planner) = planner.map_err(|error| error.to_string())? {
             return planner.matches().try_for_each(|next| visit(next).map(drop));
         }
-        let mut rounds = Rounds::new(file, self.entrants, self.seed)?;
+        let mut rounds = Rounds::new(file, &names, self.seed)?;
         loop {
             let mut planned = 0;
             let mut played = Vec::new();

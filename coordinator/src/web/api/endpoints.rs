@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::EndpointRegistry;
 use super::administration::{AuditEntry, RunningEdition, ServerInfo, SetAsideMatch, Token, Worker};
 use super::bots::{Bot, BotLog, Trial, Version};
+use super::brackets::Bracket;
 use super::endpoint::Endpoint;
 use super::leaderboards::{EditionStanding, HeadToHead, Leaderboard};
 use super::matches::{Match, MatchSteps, PlannedMatch};
@@ -238,6 +239,11 @@ endpoints! {
         after?: Option<i64>;
         /// Maximum number of matches on a page.
         limit?: Limit;
+    }
+
+    /// The bracket of a knockout, as far as it is played.
+    GetBracket -> Bracket, tag "schedules" at "tournaments/{tournament}/bracket" {
+        tournament; edition or newest;
     }
 
     /// Counts how often bots meet in an edition, and compares it with the promise of its schedule.
