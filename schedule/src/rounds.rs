@@ -86,8 +86,8 @@ impl RoundPlan {
     }
 
     /// The rank of each bot by the results so far, in the order of the bots. Bots with the same
-    /// rank share it, and the following ranks are skipped. Bots that can still come first share
-    /// rank 1.
+    /// rank share it, and the following ranks are skipped. In a knockout, the bots that are still in
+    /// share rank 1.
     pub fn ranks(&self) -> Vec<u32> {
         match self {
             Self::Knockout(bracket) => bracket.ranks(),

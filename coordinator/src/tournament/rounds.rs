@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use arbiter_games::{Games, Score, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_ranking::Entrant;
-use arbiter_schedule::{NameKey, Plan, PlannedMatch, RoundPlan, Schedule};
+use arbiter_schedule::{NameKey, Plan, PlannedMatch, RoundPlan};
 use sqlx::{Error, PgConnection};
 
 use super::TournamentFile;
@@ -264,10 +264,11 @@ pub async fn stored_plan(
     let tournament = tournaments::of_edition(&mut *db, edition.id).await?;
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error| inconsistent(edition.id, &error.to_string()))?;
-    if !matches!(file.schedule, Schedule::Knockout(_)) {
+    let field = StoredField::of(&mut *db, &tournament, edition).await?;
+    let has_rounds = file.schedule.rounds(&field.names);
+    if has_rounds.map_err(|error| inconsistent(edition.id, &error.to_string()))?.is_none() {
         return Ok(None);
     }
-    let field = StoredField::of(&mut *db, &tournament, edition).await?;
     let rounds = field.replay(db, &file, edition, until).await?;
     Ok(rounds.into_plan())
 }

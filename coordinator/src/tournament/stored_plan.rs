@@ -118,12 +118,13 @@ impl StoredPlan {
         if file.schedule.depends_on_results() {
             // Later matches depend on results, so all stored ones are in memory.
             let all = self.read_all()?;
-            return source.derive(file, |planned| {
+            let derived = source.derive(file, |planned| {
                 let planned = self.seat(planned)?;
                 let found = all.get(&planned.key());
                 visit(&planned, found.map(|(stored, _)| stored))?;
                 Ok(found.and_then(|(_, played)| played.clone()))
             });
+            return derived.map(drop);
         }
         let mut page = Vec::new();
         source.derive(file, |planned| {

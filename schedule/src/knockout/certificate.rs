@@ -30,7 +30,7 @@ pub struct BracketCertificate {
     pub first_round: u64,
     /// The fewest and most matches.
     pub matches: MatchBounds,
-    /// The most matches of a bot.
+    /// The most matches of a bot: those of one that plays in every round.
     pub most_of_bot: u64,
     /// The maximum difference, over all meetings, between the numbers of times that each bot has
     /// seat 1.
@@ -82,13 +82,14 @@ impl BracketCertificate {
         let side_spread = fewest.side_spread().max(most.side_spread());
         promise("difference of sides", side_spread.into(), (best_of % 2).into())?;
         let meetings = first.len() - byes.len();
+        let rounds = fewest.bracket.rounds().len();
         Ok(Self {
             bots,
-            rounds: fewest.bracket.rounds().len(),
+            rounds,
             byes,
             first_round: meetings as u64 * u64::from(best_of),
             matches: MatchBounds { fewest: fewest.matches, most: most.matches },
-            most_of_bot: most.of_bot.iter().copied().max().unwrap_or(0),
+            most_of_bot: rounds as u64 * most.games_of_meeting(),
             side_spread,
         })
     }
@@ -134,8 +135,6 @@ fn check_form(bracket: &Bracket, numbers: &[i64]) -> Result<(), BracketError> {
 struct Run {
     bracket: Bracket,
     matches: u64,
-    /// The number of matches of each bot.
-    of_bot: Vec<u64>,
     /// How often each bot of a pair has seat 1, by the bots in seats 1 and 2.
     sides: BTreeMap<[Bot; 2], u32>,
 }
@@ -143,7 +142,6 @@ struct Run {
 impl Run {
     /// Plays all matches with these scores.
     fn of(mut bracket: Bracket, scores: impl Fn(&Pairing) -> Vec<Score>) -> Self {
-        let mut of_bot = vec![0; bracket.bots()];
         let mut sides = BTreeMap::new();
         let mut matches = 0;
         while !bracket.is_over() {
@@ -151,14 +149,20 @@ impl Run {
             for pairing in &planned {
                 matches += 1;
                 *sides.entry(pairing.seats).or_insert(0) += 1;
-                for bot in pairing.seats {
-                    of_bot[usize::from(bot)] += 1;
-                }
             }
             let results: Vec<_> = planned.iter().map(&scores).collect();
             bracket.finish(&results);
         }
-        Self { bracket, matches, of_bot, sides }
+        Self { bracket, matches, sides }
+    }
+
+    /// The maximum number of games of a meeting.
+    fn games_of_meeting(&self) -> u64 {
+        let games = |fixture: &Fixture| match fixture {
+            Fixture::Bye(_) => 0,
+            Fixture::Meeting(meeting) => meeting.games.into(),
+        };
+        self.bracket.rounds().iter().flatten().map(games).max().unwrap_or(0)
     }
 
     /// The maximum difference, over all pairs, between the numbers of times that each bot of the

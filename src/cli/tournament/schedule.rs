@@ -488,7 +488,7 @@ impl Planner {
 
     /// The first round, if later rounds depend on results.
     fn rounds(&self) -> Result<Option<RoundPlan>, Failure> {
-        if !matches!(self.schedule, Schedule::Knockout(_)) {
+        if !self.schedule.depends_on_results() {
             return Ok(None);
         }
         match self.schedule.plan(self.bots, self.seed) {
