@@ -208,7 +208,7 @@ impl Bracket {
             if fixtures.iter().any(|fixture| fixture.winner().is_none()) {
                 break;
             }
-            let rank = u32::try_from(places + 1).expect("at most 65536 bots");
+            let rank = rank_after(places);
             fixtures.iter().take(places).filter_map(Fixture::loser).for_each(|bot| set(bot, rank));
             for third in fixtures.iter().skip(places) {
                 // The loser of this meeting has rank 4. The losers of the semi-finals had rank 3.
@@ -292,6 +292,11 @@ impl Bracket {
         let seats = if is_swapped { [bots[1], bots[0]] } else { bots };
         Pairing { board: 0, leg: game / 2, seats }
     }
+}
+
+/// The best rank of bots that are out while this many others are still in.
+fn rank_after(others: usize) -> u32 {
+    u32::try_from(others + 1).expect("at most 65536 bots")
 }
 
 /// The numbers in the first round of a bracket for this many places, a power of two, from the top.
