@@ -2,7 +2,7 @@
 //!
 //! Ranking ten thousand bots is too slow for a page. The standings of an edition change only
 //! together with its count of matches, and the ranks by its plan only when its plan is extended or
-//! ends. So a leaderboard is current while these numbers are unchanged ([`Progress`]).
+//! ends. So a leaderboard is current while these numbers are unchanged.
 //!
 //! During an edition the count changes four times a second. So a background task refreshes the
 //! leaderboard of a running edition while it is being requested. Only the first request waits.

@@ -162,8 +162,8 @@ pub struct RankedContestant {
     pub contestant: Contestant,
 }
 
-/// Whether two contestants share a rank. Sums do not separate contestants that have the same rank by
-/// the plan.
+/// Whether two contestants share a rank. Sums do not separate contestants that have the same rank
+/// by the plan.
 fn is_tied(game: &Game, a: &Contestant, b: &Contestant) -> bool {
     a.plan_rank == b.plan_rank && (a.plan_rank.is_some() || compare_sums(game, a, b).is_eq())
 }

@@ -86,7 +86,7 @@ impl RoundPlan {
     }
 
     /// The rank of each bot by the results so far, in the order of the bots. Bots with the same
-    /// rank share it, and the following ranks are skipped. In a knockout, the bots that are still in
+    /// rank share it, and the following ranks are skipped. In a knockout, bots that are still in
     /// share rank 1.
     pub fn ranks(&self) -> Vec<u32> {
         match self {

@@ -273,8 +273,8 @@ pub async fn stored_plan(
     Ok(rounds.into_plan())
 }
 
-/// Compares the stored ranks of an edition with those that follow from its plan and results. Returns
-/// a description of each difference.
+/// Compares the stored ranks of an edition with those that follow from its plan and results.
+/// Returns a description of each difference.
 pub async fn rank_differences(queue: &Queue, edition: EditionId) -> sqlx::Result<Vec<String>> {
     let mut transaction = db::snapshot(queue.pool()).await?;
     let db = &mut *transaction;
