@@ -165,8 +165,8 @@ fn invalid_arguments_are_explained() {
     let dry = |words: &str, says: &[&str]| {
         refuses(&format!("tournament schedule --dry-run {words}"), says);
     };
-    dry("--bots 9", &["--kind", "round_robin, foursomes, tables or solo"]);
-    dry("--kind swiss --bots 9", &["swiss", "round_robin, foursomes, tables or solo"]);
+    dry("--bots 9", &["--kind", "round_robin, foursomes, tables, solo or knockout"]);
+    dry("--kind swiss --bots 9", &["swiss", "round_robin, foursomes, tables, solo or knockout"]);
     dry("--kind foursomes", &["--bots"]);
     dry("--kind foursomes --bots many", &["many", "--bots"]);
     dry("--kind foursomes --bots 3", &["foursomes: 3", "at least 4"]);
