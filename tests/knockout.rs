@@ -90,7 +90,14 @@ impl Site {
         );
         let file = self.bots.file("cup.toml", &text);
         self.succeed(&format!("tournament create {file}"));
+        let cost = self.succeed("tournament schedule cup --cost");
+        let expected =
+            "20 matches of 6 bots; knockout of 3 rounds with 2 byes, 10 to 20 matches\n20 to play";
+        assert!(cost.starts_with(expected), "{cost}");
         self.succeed("tournament start cup");
+        let certificate = self.succeed("tournament schedule cup --certificate");
+        let expected = "results decide who meets after the first round; knockout of 3 rounds";
+        assert!(certificate.contains(expected), "{certificate}");
         for (kill, counted) in (1..).zip(kills) {
             wait_until("matches are counted", || {
                 self.edition()["counted"].as_i64() >= Some(*counted)

@@ -155,6 +155,7 @@ impl NextEdition {
     )]
     pub async fn estimate(&self, db: &mut PgConnection) -> Result<EditionEstimate, OpenError> {
         let means = estimate_inputs::means(&mut *db, self.tournament.id).await?;
+        let mut summary = self.summary();
         let (matches, to_play) = match self.matches()? {
             Plan::Matches(plan) => {
                 let total = plan.total();
@@ -165,6 +166,9 @@ impl NextEdition {
                 (total, if reuses_others { new } else { total })
             }
             plan => {
+                if let Plan::Rounds(rounds) = &plan {
+                    summary = Some(rounds.to_string());
+                }
                 let max_matches = max_matches(&plan, &self.file).unwrap_or(0);
                 (max_matches, max_matches)
             }
@@ -179,7 +183,7 @@ impl NextEdition {
             match_ms: match_ms(&means, &self.file),
             measured: means.wall_ms.is_some(),
             bytes: (matches as f64 * rows + to_play as f64 * record) as i64,
-            plan: self.summary().unwrap_or_default(),
+            plan: summary.unwrap_or_default(),
             ..EditionEstimate::default()
         })
     }
