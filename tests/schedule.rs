@@ -207,8 +207,8 @@ fn invalid_arguments_are_explained() {
     let dry = |words: &str, says: &[&str]| {
         refuses(&format!("tournament schedule --dry-run {words}"), says);
     };
-    dry("--bots 9", &["--kind", "round_robin, foursomes, tables or solo"]);
-    dry("--kind swiss --bots 9", &["swiss", "round_robin, foursomes, tables or solo"]);
+    dry("--bots 9", &["--kind", "round_robin, foursomes, tables, solo or knockout"]);
+    dry("--kind swiss --bots 9", &["swiss", "round_robin, foursomes, tables, solo or knockout"]);
     dry("--kind foursomes", &["--bots"]);
     dry("--kind foursomes --bots many", &["many", "--bots"]);
     dry("--kind foursomes --bots 3", &["foursomes: 3", "at least 4"]);
@@ -231,4 +231,36 @@ fn invalid_arguments_are_explained() {
     dry("--kind round_robin --bots 12 --legs 0", &["--legs", "0", "1 to 1000"]);
     dry("--kind round_robin --bots 12 --boards -1", &["--boards", "-1", "1 to 1000"]);
     dry("--kind round_robin --bots 12 --sides left", &["left", "both, random or balanced"]);
+}
+
+/// Only the first round is known before the results.
+#[test]
+fn the_first_round_of_a_knockout_is_listed_and_certified() {
+    let words = "--kind knockout --bots 6 --best-of 3 --third-place --certificate --cost";
+    let lines = json_lines(words);
+    let tables = seats(&lines[..6], 6);
+    // Sides are swapped from game to game.
+    assert_eq!(tables[0], [tables[1][1], tables[1][0]]);
+    assert_eq!(lines[6], json!({"cost": {"matches": {"fewest": 18, "most": 30}}}));
+    let certificate = &lines[7]["certificate"];
+    assert_eq!((&certificate["rounds"], &certificate["verified"]), (&json!(3), &json!(true)));
+    assert_eq!(certificate["byes"].as_array().unwrap().len(), 2);
+    assert_eq!(certificate["matches"], json!({"fewest": 18, "most": 30}));
+    assert_eq!(json_lines(words), lines);
+    let stdout =
+        succeed(&schedule("--kind knockout --bots 4 --seeding entry --extra-pairs 0 --cost"));
+    assert_eq!(stdout, "6 matches, as the results decide\n");
+    let stdout = succeed(&schedule("--kind knockout --bots 5 --seeding entry --certificate"));
+    let expected = "5 bots, 3 rounds, matches of 2\n\
+        byes:               3 (bots 1, 2, 3), for the best numbers\n\
+        first round:        2 matches\n\
+        all rounds:         8 to 16 matches\n\
+        matches of a bot:   at most 12\n\
+        sides of a meeting: within 0\n\
+        verified: as promised\n";
+    assert_eq!(stdout, expected);
+    let output = run(&schedule("--kind knockout --bots 6 --legs 2"));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("--legs does not apply to --kind knockout"), "{message}");
 }

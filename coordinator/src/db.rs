@@ -49,6 +49,7 @@ pub mod match_audits;
 pub mod matches;
 pub mod packages;
 pub mod partitions;
+pub mod plan_ranks;
 pub mod played_matches;
 pub mod progress_samples;
 pub mod record_objects;

@@ -1,8 +1,8 @@
 //! An in-memory cache of leaderboards.
 //!
 //! Ranking ten thousand bots is too slow for a page. The standings of an edition change only
-//! together with its count of matches, which is a single row. So a leaderboard is current while
-//! that count is unchanged.
+//! together with its count of matches, and the ranks by its plan only when its plan is extended or
+//! ends. So a leaderboard is current while these numbers are unchanged.
 //!
 //! During an edition the count changes four times a second. So a background task refreshes the
 //! leaderboard of a running edition while it is being requested. Only the first request waits.
@@ -26,7 +26,7 @@ use crate::cache::Cache;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::tournaments::{self, Tournament};
-use crate::db::{self, standings};
+use crate::db::{self, plan_ranks, standings};
 
 /// The pause between two refreshes. The age of a leaderboard is at most this pause plus the time of
 /// a refresh.
@@ -71,12 +71,29 @@ impl Common {
     }
 }
 
+/// How far an edition is. Later states are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Progress {
+    planned: i64,
+    /// Whether no more matches are planned.
+    is_planned: bool,
+    counted: i64,
+}
+
+impl From<&Edition> for Progress {
+    fn from(edition: &Edition) -> Self {
+        let Edition { matches: planned, counted, .. } = *edition;
+        Self { planned, is_planned: !edition.open_ended, counted }
+    }
+}
+
 /// A leaderboard at a point in time.
 #[derive(Debug)]
 pub struct Leaderboard {
     common: Common,
     /// The number of counted matches.
     pub counted: i64,
+    progress: Progress,
     /// The ranked entrants, best first.
     pub places: Vec<RankedContestant>,
     /// The entrants.
@@ -109,21 +126,22 @@ impl Leaderboard {
     ) -> Result<Self> {
         // A snapshot, so that count and standings are consistent.
         let mut transaction = db::snapshot(pool).await?;
-        let counted = editions::counted(&mut *transaction, id).await?;
+        let edition = editions::get(&mut *transaction, id).await?.ok_or(Error::RowNotFound)?;
+        let progress = Progress::from(&edition);
         let (common, roster, contestants) = if let Some(earlier) = earlier {
             let mut tallies = standings::of_edition(&mut *transaction, id).await?;
+            let plan_ranks = plan_ranks::of_edition(&mut *transaction, id).await?;
             // Tied contestants stay in the order of the schedule.
             let places = earlier.roster.iter().filter_map(|(entrant, _)| earlier.place(entrant));
             let contestants = places.map(|RankedContestant { contestant, .. }| {
                 let Contestant { entrant, submitted_at, .. } = *contestant;
                 let tally = tallies.remove(&entrant).unwrap_or_default();
-                Contestant { entrant, submitted_at, tally }
+                let plan_rank = plan_ranks.get(&entrant).copied();
+                Contestant { entrant, submitted_at, tally, plan_rank }
             });
             (earlier.common.clone(), Arc::clone(&earlier.roster), contestants.collect())
         } else {
             let tournament = tournaments::of_edition(&mut *transaction, id).await?;
-            let edition = editions::get(&mut *transaction, id).await?;
-            let edition = edition.ok_or(Error::RowNotFound)?;
             let common = Common::of(&tournament, games, edition.number)?;
             let roster = Roster::of(&mut *transaction, id).await?;
             let contestants = standings::contestants(&mut transaction, id).await?;
@@ -134,7 +152,7 @@ impl Leaderboard {
         let number =
             |(position, place): (usize, &RankedContestant)| (place.contestant.entrant, position);
         let positions = places.iter().enumerate().map(number).collect();
-        Ok(Self { common, counted, places, roster, positions })
+        Ok(Self { common, counted: edition.counted, progress, places, roster, positions })
     }
 }
 
@@ -175,12 +193,12 @@ impl CacheEntry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A leaderboard with at least `counted` counted matches. Computes it if necessary.
-    async fn refresh(&self, pool: &PgPool, counted: i64) -> Result<Arc<Leaderboard>> {
+    /// A leaderboard that is as new as this edition. Computes it if necessary.
+    async fn refresh(&self, pool: &PgPool, edition: &Edition) -> Result<Arc<Leaderboard>> {
         let _computing = self.computing.lock().await;
         let earlier = self.state().leaderboard.clone();
         if let Some(leaderboard) =
-            earlier.as_ref().filter(|leaderboard| leaderboard.counted >= counted)
+            earlier.as_ref().filter(|leaderboard| leaderboard.progress >= edition.into())
         {
             return Ok(Arc::clone(leaderboard));
         }
@@ -198,7 +216,7 @@ impl CacheEntry {
             if edition.state != EditionState::Running {
                 break;
             }
-            self.refresh(pool, edition.counted).await?;
+            self.refresh(pool, &edition).await?;
         }
         Ok(())
     }
@@ -234,12 +252,12 @@ impl LeaderboardCache {
             let mut state = entry.state();
             state.last_request = Instant::now();
             if let Some(leaderboard) = &state.leaderboard
-                && (leaderboard.counted == edition.counted || is_running && state.is_refreshing())
+                && (leaderboard.progress == edition.into() || is_running && state.is_refreshing())
             {
                 return Ok(Arc::clone(leaderboard));
             }
         }
-        let leaderboard = entry.refresh(&self.pool, edition.counted).await?;
+        let leaderboard = entry.refresh(&self.pool, edition).await?;
         if is_running {
             self.start_refreshing(&entry);
         }

@@ -26,7 +26,7 @@ use crate::db::lots;
 use crate::db::{self, editions, faults, trace_contexts};
 use crate::keyed_tasks::KeyedTasks;
 use crate::queue::{Expired, Part, Queue};
-use crate::tournament::episode_rounds;
+use crate::tournament::rounds;
 use arbiter_proto::ids::{EditionId, TournamentId};
 use arbiter_proto::trace::{self, Span};
 
@@ -302,7 +302,7 @@ impl Maintenance {
         let newly_counted = round.counted - counted_before;
         round.suspended.extend(self.suspend_faulty_bots(state, newly_counted, now).await?);
         // All matches of a round may be stored already, with their results.
-        while episode_rounds::plan_next_round(&self.queue, edition).await? {
+        while rounds::plan_next_round(&self.queue, edition).await? {
             round.extended.push(edition);
         }
         if self.queue.complete(edition, now).await? {

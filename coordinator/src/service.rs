@@ -23,6 +23,7 @@ use tokio_stream::Stream;
 mod audit_log;
 mod beacon;
 mod bots;
+mod bracket;
 mod bundle_stream;
 mod caller;
 mod change_notifier;
@@ -57,6 +58,7 @@ mod watches;
 mod worker_audit;
 mod workers;
 
+pub(crate) use bracket::{Bracket, BracketBot, BracketMeeting, BracketRound};
 pub use caller::{Caller, Principal};
 pub use change_notifier::ChangeNotifier;
 pub(crate) use change_notifier::SHUTDOWN_GRACE;

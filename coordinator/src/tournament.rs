@@ -4,7 +4,7 @@
 //! file ──► create ──► edition: versions fixed, schedule planned ──► lots ──► assignments ──►
 //! workers
 //!                        ▲    │                                                             │
-//!             episodes ──┘    └── state_dependencies                    standings ◄── report ◄┘
+//!               rounds ──┘    └── state_dependencies                    standings ◄── report ◄┘
 //! ```
 //!
 //! A tournament is a file and a seed. An edition adds an ordered list of versions. The same file,
@@ -28,6 +28,7 @@ mod plan_difference;
 pub mod plan_history;
 mod planner;
 pub mod report_check;
+pub mod rounds;
 mod state_dependencies;
 pub mod stored_plan;
 pub mod trial_assignment;

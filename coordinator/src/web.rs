@@ -9,6 +9,7 @@ mod actions;
 mod api;
 mod assets;
 mod bot;
+mod bracket;
 mod chart;
 mod collusion;
 mod create_tournament;
@@ -145,6 +146,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/statistics.csv", get(csv_export::statistics))
         .route("/t/{tournament}/matrix", get(head_to_head::show))
         .route("/t/{tournament}/schedule", get(matches::schedule))
+        .route("/t/{tournament}/bracket", get(bracket::show))
         .route("/t/{tournament}/matches", get(matches::list))
         .route("/t/{tournament}/matches/{number}", get(match_page::show))
         .route("/t/{tournament}/matches/{number}/steps", get(match_page::steps))

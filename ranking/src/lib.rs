@@ -156,6 +156,9 @@ pub struct Contestant {
     pub submitted_at: OffsetDateTime,
     /// Its tally.
     pub tally: Tally,
+    /// Its rank by the plan, if results decide who meets whom, as in a knockout. Either all
+    /// contestants have one or none. The sums then order only contestants with the same rank.
+    pub plan_rank: Option<u32>,
 }
 
 /// An entrant with its rank.
@@ -169,8 +172,14 @@ pub struct RankedContestant {
     pub contestant: Contestant,
 }
 
-/// Compares the ranks: `Less` if `a` ranks higher.
-fn compare(game: &Game, a: &Contestant, b: &Contestant) -> Ordering {
+/// Whether two contestants share a rank. Sums do not separate contestants that have the same rank
+/// by the plan.
+fn is_tied(game: &Game, a: &Contestant, b: &Contestant) -> bool {
+    a.plan_rank == b.plan_rank && (a.plan_rank.is_some() || compare_sums(game, a, b).is_eq())
+}
+
+/// Compares the ranks by the sums: `Less` if `a` ranks higher.
+fn compare_sums(game: &Game, a: &Contestant, b: &Contestant) -> Ordering {
     let sums = if game.ranking.by_mean {
         // Both means are multiplied by both numbers of matches, so the comparison is exact.
         let scale = |score: &[i128], matches: i64| -> Vec<i128> {
@@ -195,13 +204,14 @@ fn compare_parts(a: &[i128], b: &[i128]) -> Ordering {
     differences.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Ranks contestants by the rules of `game`, the best first. Tied contestants keep their
-/// order.
+/// Ranks contestants by the plan, if it gives them ranks, and by the rules of `game`, the best
+/// first. Contestants with equal sums keep their order.
 pub fn rank(game: &Game, mut contestants: Vec<Contestant>) -> Vec<RankedContestant> {
-    contestants.sort_by(|a, b| compare(game, a, b));
+    contestants
+        .sort_by(|a, b| a.plan_rank.cmp(&b.plan_rank).then_with(|| compare_sums(game, a, b)));
     let is_tied = |a: usize, b: usize| {
         let pair = contestants.get(a).zip(contestants.get(b));
-        pair.is_some_and(|(a, b)| compare(game, a, b).is_eq())
+        pair.is_some_and(|(a, b)| is_tied(game, a, b))
     };
     let mut ranks = Vec::with_capacity(contestants.len());
     let mut rank = 1;

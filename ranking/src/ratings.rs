@@ -63,6 +63,16 @@ impl PairResults {
         }
     }
 
+    /// The number of results.
+    pub fn len(&self) -> usize {
+        self.results.len()
+    }
+
+    /// Whether there are no results.
+    pub fn is_empty(&self) -> bool {
+        self.results.is_empty()
+    }
+
     /// The results by cluster.
     fn into_clusters(mut self, entrants: &[Entrant]) -> Vec<Vec<PairResult>> {
         self.results.sort_unstable();

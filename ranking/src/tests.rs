@@ -21,6 +21,7 @@ fn contestants(sums: &[&[i128]]) -> Vec<Contestant> {
         entrant: Entrant(entrant),
         submitted_at: OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(entrant.into()),
         tally: Tally { matches: 1, score: score.to_vec(), ..Tally::default() },
+        plan_rank: None,
     };
     (0..).zip(sums).map(contestant).collect()
 }
@@ -36,6 +37,20 @@ fn equal_sums_share_a_rank() {
     let sums: [&[i128]; 5] = [&[10], &[30], &[20], &[30], &[5]];
     let expected = [(1, true, 1), (1, true, 3), (3, false, 2), (4, false, 0), (5, false, 4)];
     assert_eq!(order(&wojna::game(), &sums), expected);
+}
+
+/// A finalist with few points ranks above a bot that lost a high-scoring first round.
+#[test]
+fn the_rank_by_the_plan_comes_before_the_sums() {
+    let mut contestants = contestants(&[&[9], &[2], &[7], &[7], &[8]]);
+    for (contestant, rank) in contestants.iter_mut().zip([3, 1, 3, 5, 2]) {
+        contestant.plan_rank = Some(rank);
+    }
+    let places = rank(&gomoku::game(), contestants);
+    let order: Vec<_> =
+        places.iter().map(|place| (place.rank, place.tied, place.contestant.entrant.0)).collect();
+    let expected = [(1, false, 1), (2, false, 4), (3, true, 0), (3, true, 2), (5, false, 3)];
+    assert_eq!(order, expected, "sums order bots that share a rank");
 }
 
 /// At tables of four, entrants may have different numbers of matches.

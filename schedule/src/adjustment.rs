@@ -70,7 +70,8 @@ impl Schedule {
             Self::Foursomes(FoursomesConfig::Least)
             | Self::Tables(_)
             | Self::Solo(_)
-            | Self::Episodes(_) => None,
+            | Self::Episodes(_)
+            | Self::Knockout(_) => None,
         }
     }
 

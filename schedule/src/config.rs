@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::participants::HistoryPlan;
 use super::{
-    Bot, Episodes, FoursomesConfig, Matches, Member, Participants, Plan, RosterHistory, RoundRobin,
-    ScheduleError, Solo, Tables, foursomes, round_robin,
+    Bot, Episodes, FoursomesConfig, Knockout, Matches, Member, NameKey, Participants, Plan,
+    RosterHistory, RoundPlan, RoundRobin, ScheduleError, Solo, Tables, foursomes, round_robin,
 };
 
 /// The `[schedule]` of a tournament: the pairings and the number of matches.
@@ -25,6 +25,8 @@ pub enum Schedule {
     Solo(Solo),
     /// Episodes. Each round depends on the results of the previous round.
     Episodes(Episodes),
+    /// Meetings of two: the loser is out.
+    Knockout(Knockout),
 }
 
 impl Schedule {
@@ -46,7 +48,29 @@ impl Schedule {
             }
             Self::Solo(solo) => Plan::Matches(Matches::Solo(solo.plan(bots)?)),
             Self::Episodes(episodes) => Plan::Episodes(episodes.plan(bots)?),
+            Self::Knockout(rules) => Plan::Rounds(RoundPlan::Knockout(rules.plan(bots, seed)?)),
         })
+    }
+
+    /// The plan for bots of these names, at the beginning of its first round. `None` if the
+    /// schedule has no rounds that depend on earlier results, or if it has episodes.
+    ///
+    /// # Errors
+    /// If there are too few or too many bots.
+    pub fn rounds(self, names: &[NameKey]) -> Result<Option<RoundPlan>, ScheduleError> {
+        match self {
+            Self::Knockout(rules) => Ok(Some(RoundPlan::Knockout(rules.among(names)?))),
+            Self::RoundRobin(_)
+            | Self::Foursomes(_)
+            | Self::Tables(_)
+            | Self::Solo(_)
+            | Self::Episodes(_) => Ok(None),
+        }
+    }
+
+    /// Whether later matches depend on the results of earlier ones.
+    pub fn depends_on_results(self) -> bool {
+        matches!(self, Self::Episodes(_) | Self::Knockout(_))
     }
 
     /// The plan for participants; `seed` must be the seed that created the participants.
@@ -61,7 +85,7 @@ impl Schedule {
     /// The smallest number of bots for which there is a plan.
     pub fn min_bots(self) -> usize {
         match self {
-            Self::RoundRobin(_) => round_robin::SEATS,
+            Self::RoundRobin(_) | Self::Knockout(_) => round_robin::SEATS,
             Self::Foursomes(_) => foursomes::MIN_BOTS,
             Self::Tables(tables) => tables.seats.get(),
             Self::Solo(_) | Self::Episodes(_) => 1,

@@ -12,11 +12,14 @@ mod config;
 mod episodes;
 mod error;
 pub mod foursomes;
+mod knockout;
 mod participants;
 mod plan;
+mod planned_match;
 mod repetitions;
 mod roster_history;
 mod round_robin;
+mod rounds;
 mod seeded_mix;
 mod solo;
 mod tables;
@@ -28,13 +31,19 @@ pub use config::Schedule;
 pub use episodes::{EpisodePlan, Episodes};
 pub use error::ScheduleError;
 pub use foursomes::{Foursomes, FoursomesConfig, FoursomesConfigError};
+pub use knockout::{
+    Bracket, BracketCertificate, BracketError, DecidedBy, Decision, ExtraPairs, ExtraPairsError,
+    Fixture, Knockout, Meeting, Seeding, UnknownSeeding,
+};
 pub use participants::Participants;
-pub use plan::{MAX_PROOF_BYTES, Matches, Plan, PlannedMatch};
+pub use plan::{MAX_PROOF_BYTES, Matches, Plan};
+pub use planned_match::{MatchBounds, PlannedMatch};
 pub use repetitions::{Repetitions, RepetitionsError};
 pub use roster_history::{RosterChange, RosterHistory};
 pub use round_robin::{
     Opponents, OpponentsError, Pairing, Pairings, RoundRobin, Sides, UnknownSides,
 };
+pub use rounds::{ResultsError, RoundPlan};
 pub use seeded_mix::{NameKey, mix};
 pub use solo::{Solo, SoloMatches};
 pub use tables::{TablePlan, TableSeats, TableSeatsError, TableStream, Tables};

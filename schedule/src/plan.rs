@@ -1,10 +1,10 @@
 //! A plan of any kind as a stream of matches.
 
 use super::foursomes::{self, Foursomes, IncrementalTables};
-use super::tables::{SeatedBots, TableStream};
+use super::tables::TableStream;
 use super::{
-    Bot, CertificateBuilder, CertificateError, Claim, EpisodePlan, Pairing, Pairings, Participants,
-    SoloMatches,
+    CertificateBuilder, CertificateError, Claim, EpisodePlan, Pairings, Participants, PlannedMatch,
+    RoundPlan, SoloMatches,
 };
 
 /// The maximum memory for a proof, in bytes: enough for 10 000 bots in matches of two, 14 000 at
@@ -19,6 +19,8 @@ pub enum Plan {
     Matches(Matches),
     /// Episodes, whose matches depend on earlier results.
     Episodes(EpisodePlan),
+    /// Rounds that depend on earlier results, at the beginning of the first one.
+    Rounds(RoundPlan),
 }
 
 /// The matches of a plan, one by one, in O(n) memory.
@@ -34,41 +36,6 @@ pub enum Matches {
     Tables(TableStream),
     /// Matches of one.
     Solo(SoloMatches),
-}
-
-/// A planned match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlannedMatch {
-    /// The index of the board, from 0.
-    pub board: u16,
-    /// The number of earlier matches of the pair on this board, on both sides, or of a bot alone; 0
-    /// at tables.
-    pub leg: u32,
-    bots: SeatedBots,
-    seats: usize,
-}
-
-impl PlannedMatch {
-    /// The bots, seat 1 first.
-    pub fn seats(&self) -> &[Bot] {
-        &self.bots[..self.seats]
-    }
-
-    fn new<const SEATS: usize>(board: u16, leg: u32, bots: [Bot; SEATS]) -> Self {
-        let mut seated = SeatedBots::default();
-        seated[..SEATS].copy_from_slice(&bots);
-        Self { board, leg, bots: seated, seats: SEATS }
-    }
-
-    fn table(bots: foursomes::Table) -> Self {
-        Self::new(0, 0, bots)
-    }
-}
-
-impl AsRef<[Bot]> for PlannedMatch {
-    fn as_ref(&self) -> &[Bot] {
-        self.seats()
-    }
 }
 
 impl Matches {
@@ -139,16 +106,12 @@ impl Iterator for Matches {
 
     fn next(&mut self) -> Option<PlannedMatch> {
         match self {
-            Self::Pairings(pairings) => {
-                let pairing = pairings.next()?;
-                let Pairing { board, leg, seats } = pairing;
-                Some(PlannedMatch::new(board, leg, seats))
-            }
+            Self::Pairings(pairings) => pairings.next().map(PlannedMatch::from),
             Self::Foursomes(foursomes) => foursomes.next().map(PlannedMatch::table),
             Self::Incremental(tables) => tables.next().map(PlannedMatch::table),
             Self::Tables(tables) => {
                 let bots = tables.next()?;
-                Some(PlannedMatch { board: 0, leg: 0, bots, seats: tables.seats() })
+                Some(PlannedMatch::seated(bots, tables.seats()))
             }
             Self::Solo(solo) => solo.next().map(|(leg, bot)| PlannedMatch::new(0, leg, [bot])),
         }

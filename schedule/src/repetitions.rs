@@ -14,6 +14,8 @@ pub struct Repetitions(u32);
 impl Repetitions {
     /// Once.
     pub const ONCE: Self = Self(1);
+    /// Twice.
+    pub const TWICE: Self = Self(2);
     /// The default number of legs at tables and of solo matches.
     pub const TEN: Self = Self(10);
     /// The official number of episodes.

@@ -11,7 +11,7 @@ use crate::support::service::done;
 use crate::test_server::TestServer;
 
 /// The paths of all pages and forms.
-const PAGES: [&str; 43] = [
+const PAGES: [&str; 44] = [
     "/",
     "/t/cup",
     "/t/cup/live",
@@ -21,6 +21,7 @@ const PAGES: [&str; 43] = [
     "/t/cup/retry",
     "/t/cup/void",
     "/t/cup/collusion",
+    "/t/cup/bracket",
     "/t/cup/submit",
     "/new",
     "/t/cup/bots/mine/withdraw",

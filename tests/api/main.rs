@@ -15,9 +15,11 @@ use serde_json::{Value, json};
 use support::service::done;
 use test_server::TestServer;
 
-/// Fills in the parameters of a path, for a tournament that was played.
+/// Fills in the parameters of a path, for a tournament that was played. Only a knockout has a
+/// bracket ([`TestServer::play_knockout`]).
 pub(crate) fn filled(path: &str) -> String {
-    path.replace("{tournament}", "cup")
+    let tournament = if path.ends_with("/bracket") { "finals" } else { "cup" };
+    path.replace("{tournament}", tournament)
         .replace("{bot}", "mine")
         .replace("{version}", "1")
         .replace("{number}", "0")
@@ -136,6 +138,7 @@ fn pages_contain_every_item_exactly_once() {
 #[test]
 fn unchanged_resources_return_not_modified() {
     let server = TestServer::played();
+    server.play_knockout();
     let described = server.json("/api/v1/openapi.json");
     let authorization = format!("Authorization: Bearer {}", server.up.admin());
     for path in described["paths"].as_object().unwrap().keys() {
@@ -170,6 +173,7 @@ fn unchanged_resources_return_not_modified() {
 #[test]
 fn access_depends_on_the_role() {
     let server = TestServer::played();
+    server.play_knockout();
     let described = server.json("/api/v1/openapi.json");
     let admin = server.up.admin();
     let organiser = server.up.token("organiser");

@@ -41,6 +41,16 @@ impl TestServer {
         server
     }
 
+    /// Plays `finals`, a knockout of two house bots.
+    pub(crate) fn play_knockout(&self) {
+        let house = ["ada", "bob"].map(|bot| self.up.bots.path().join(bot));
+        self.up.create(&format!(
+            "name = \"finals\"\ngame = \"gomoku\"\n[schedule]\nkind = \"knockout\"\n[house]\n\
+             bots = {house:?}\n"
+        ));
+        self.up.play("finals");
+    }
+
     /// A `GET` request with these header lines.
     pub(crate) fn get(&self, path: &str, headers: &[&str]) -> Response {
         request(self.up.http, "GET", path, headers, &[])

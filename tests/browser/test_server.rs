@@ -1,5 +1,5 @@
-//! A running `arbiter up` with finished small tournaments of all five games and of a game package.
-//! Tests that run at the same time share one server.
+//! A running `arbiter up` with finished small tournaments of all five games and of a game package,
+//! and a small knockout. Tests that run at the same time share one server.
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,6 +10,9 @@ use crate::support::up::Up;
 
 /// The five games, and a game package.
 pub(crate) const GAMES: [&str; 6] = ["wojna", "bitwa", "tricks", "blackjack", "gomoku", "connect4"];
+
+/// A tournament with a bracket.
+pub(crate) const KNOCKOUT: &str = "gomoku-knockout";
 
 /// A running `arbiter up`.
 pub(crate) struct TestServer {
@@ -49,11 +52,19 @@ impl TestServer {
         self.up.create(&format!(
             "name = \"connect4-quick\"\ngame = \"{package}\"\n[clock]\nmargin = \"10h\"\n"
         ));
-        for game in GAMES {
-            self.up.succeed(&format!("tournament start {game}-quick"));
+        let root = env!("CARGO_MANIFEST_DIR");
+        let bots = ["house", "center", "shapes"].map(|bot| format!("{root}/bots/gomoku/{bot}"));
+        self.up.create(&format!(
+            "name = \"{KNOCKOUT}\"\ngame = \"gomoku\"\n[params]\nmove_limit = \"10h\"\n\
+             [schedule]\nkind = \"knockout\"\nthird_place = true\n[house]\nbots = {bots:?}\n"
+        ));
+        let quick = GAMES.map(|game| format!("{game}-quick"));
+        let all: Vec<_> = quick.iter().map(String::as_str).chain([KNOCKOUT]).collect();
+        for tournament in &all {
+            self.up.succeed(&format!("tournament start {tournament}"));
         }
-        for game in GAMES {
-            self.up.wait_for(&format!("{game}-quick"), 1);
+        for tournament in &all {
+            self.up.wait_for(tournament, 1);
         }
     }
 

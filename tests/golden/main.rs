@@ -6,8 +6,8 @@
 //! matches and transcripts, byte for byte. Each match must be counted once, and killed processes
 //! must leave nothing behind.
 //!
-//! `cargo test --test golden` plays two games with a few kills. All five, with any number of
-//! kills:
+//! `cargo test --test golden` plays two games and a knockout with a few kills. All five games, with
+//! any number of kills:
 //!
 //! ```text
 //! ARBITER_KILLS=30 cargo test --test golden -- --nocapture

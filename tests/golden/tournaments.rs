@@ -10,9 +10,9 @@ const CLOCK: &str = "[clock]\nstartup = \"10h\"\n";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// Two games: one passes bot state between matches, the rounds of the other follow from
-    /// results.
+    /// results. A knockout of the first game.
     Small,
-    /// All five.
+    /// All five games, and the knockout.
     Long,
 }
 
@@ -26,11 +26,22 @@ pub(crate) struct TestTournament {
 }
 
 impl TestTournament {
-    /// A tournament between bots of `folder`, the second of each kind called `NAME-2` and so on.
-    fn new(at: &Path, name: &'static str, file: &str, kinds: &[(PathBuf, usize)]) -> Self {
+    /// A tournament of the game with its name ([`Self::of`]).
+    fn new(at: &Path, game: &'static str, file: &str, kinds: &[(PathBuf, usize)]) -> Self {
+        Self::of(at, (game, game), file, kinds)
+    }
+
+    /// A tournament with a name and a game between bots of `kinds`, the second of each kind called
+    /// `NAME-2` and so on.
+    fn of(
+        at: &Path,
+        (name, game): (&'static str, &str),
+        file: &str,
+        kinds: &[(PathBuf, usize)],
+    ) -> Self {
         let path = at.join(format!("{name}.toml"));
         let text =
-            format!("name = \"{name}\"\ngame = \"{name}\"\nseed = \"golden\"\n{file}{CLOCK}");
+            format!("name = \"{name}\"\ngame = \"{game}\"\nseed = \"golden\"\n{file}{CLOCK}");
         fs::write(&path, text).unwrap();
         let twins = kinds.iter().flat_map(|(bot, twins)| {
             let kind = bot.file_name().unwrap().to_str().unwrap();
@@ -80,8 +91,15 @@ pub(crate) fn all(size: Size, at: &Path) -> Vec<TestTournament> {
         ),
         &shipped("blackjack", &["basic", "lim17"], 3),
     );
+    let knockout = TestTournament::of(
+        at,
+        ("knockout", "gomoku"),
+        "[params]\nmove_limit = \"10h\"\n\
+         [schedule]\nkind = \"knockout\"\nbest_of = 2\nthird_place = true\n",
+        &shipped("gomoku", &["shapes", "center"], 3),
+    );
     if !long {
-        return vec![gomoku, blackjack];
+        return vec![gomoku, blackjack, knockout];
     }
     let wojna = TestTournament::new(
         at,
@@ -103,5 +121,5 @@ pub(crate) fn all(size: Size, at: &Path) -> Vec<TestTournament> {
         "[params]\nmove_limit = \"10h\"\n[schedule]\nkind = \"round_robin\"\nlegs = 2\n",
         &shipped("tricks", &["house", "counter", "lowest"], 2),
     );
-    vec![gomoku, blackjack, wojna, bitwa, tricks]
+    vec![gomoku, blackjack, knockout, wojna, bitwa, tricks]
 }

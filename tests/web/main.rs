@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
+mod brackets;
 mod browser;
 mod game_guides;
 mod hidden_frames;

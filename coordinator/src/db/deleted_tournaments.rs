@@ -25,10 +25,11 @@ const TOURNAMENT_TABLES: [KeyedTable; 11] = [
 ];
 
 /// The tables with rows of editions.
-const EDITION_TABLES: [KeyedTable; 6] = [
+const EDITION_TABLES: [KeyedTable; 7] = [
     ("worker_residuals", "worker"),
     ("residual_checks", "edition"),
     ("standings", "entrant"),
+    ("plan_ranks", "entrant"),
     ("progress", "edition"),
     ("progress_samples", "edition"),
     ("entrants", "entrant"),

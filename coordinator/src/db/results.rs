@@ -281,6 +281,8 @@ pub async fn of_matches(
 pub struct KeyedResult {
     /// The seed key of the match.
     pub seed_key: i64,
+    /// The index of the tournament's board, if there are several.
+    pub board: Option<i16>,
     /// BLAKE3 hash of the transcript.
     pub transcript: [u8; 32],
     /// The result.
@@ -296,7 +298,7 @@ pub async fn each_with_seed_key<E>(
     mut visit: impl FnMut(&KeyedResult) -> Result<(), E>,
 ) -> Result<Result<(), E>> {
     let statement = played!(
-        ", m.seed_key, r.transcript
+        ", m.seed_key, m.board, r.transcript
         FROM results r JOIN matches m USING (tournament, number)
         WHERE ",
         members!("r"),

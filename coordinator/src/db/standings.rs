@@ -175,7 +175,7 @@ pub async fn each_edition(
     mut visit: impl FnMut(EditionId, Vec<Contestant>),
 ) -> Result<()> {
     let statement = "
-        SELECT n.edition, n.entrant, v.submitted_at,
+        SELECT n.edition, n.entrant, v.submitted_at, p.rank AS plan_rank,
             coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
             trunc(coalesce(s.squares, 0))::text AS squares, coalesce(s.clock, 0) AS clock,
             coalesce(s.illegal, 0) AS illegal, coalesce(s.gone, 0) AS gone,
@@ -183,6 +183,7 @@ pub async fn each_edition(
         FROM entrants n
         JOIN versions v ON v.id = n.version
         LEFT JOIN standings s ON s.edition = n.edition AND s.entrant = n.entrant
+        LEFT JOIN plan_ranks p ON p.edition = n.edition AND p.entrant = n.entrant
         WHERE n.edition = ANY ($1)
         ORDER BY n.edition, n.place";
     let mut rows = sqlx::query(statement).bind(editions).fetch(db);
@@ -195,7 +196,10 @@ pub async fn each_edition(
             visit(last, std::mem::take(&mut contestants));
         }
         let Standing { entrant, tally } = Standing::from_row(&row)?;
-        contestants.push(Contestant { entrant, submitted_at: row.try_get("submitted_at")?, tally });
+        let submitted_at = row.try_get("submitted_at")?;
+        let plan_rank: Option<i32> = row.try_get("plan_rank")?;
+        let plan_rank = plan_rank.map(i32::unsigned_abs);
+        contestants.push(Contestant { entrant, submitted_at, tally, plan_rank });
     }
     if let Some(last) = current {
         visit(last, contestants);

@@ -19,7 +19,7 @@ use crate::db::lots::{Census, LotState};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{matches, progress_samples, workers};
 use crate::tournament::PlanMode;
-use crate::tournament::estimate::{self, CompletionEstimate, NextEdition};
+use crate::tournament::estimate::{self, CompletionEstimate, EPISODES, NextEdition};
 
 /// Only one certificate is counted at a time, because it has a number in memory for each pair of
 /// bots.
@@ -107,8 +107,15 @@ impl Service {
         let bots = next.field().bots();
         let count = move || -> Result<v1::Certificate> {
             let field = next.field();
-            let Plan::Matches(planned) = next.matches()? else {
-                return Ok(plan.not_counted((bots, 0, 0), EPISODES.to_owned()));
+            let planned = match next.matches()? {
+                Plan::Matches(planned) => planned,
+                Plan::Episodes(_) => {
+                    return Ok(plan.not_counted((bots, 0, 0), EPISODES.to_owned()));
+                }
+                Plan::Rounds(rounds) => {
+                    let reason = estimate::not_certified(&rounds);
+                    return Ok(plan.not_counted((bots, rounds.seats(), 0), reason));
+                }
             };
             let claim = planned.claim();
             let seats = planned.seats();
@@ -135,8 +142,9 @@ impl Service {
         let field = &guarantees.field;
         let size = (field.bots(), guarantees.seats, edition.matches.unsigned_abs());
         let plan = EditionPlan { edition: edition.number, summary: guarantees.plan };
-        let Some(claim) = guarantees.claim else {
-            return Ok(plan.not_counted(size, EPISODES.to_owned()));
+        let claim = match guarantees.claim {
+            Ok(claim) => claim,
+            Err(reason) => return Ok(plan.not_counted(size, reason)),
         };
         let (bots, seats, _) = size;
         if let Some(reason) = not_countable(&claim, bots, seats) {
@@ -284,10 +292,6 @@ pub fn counted_certificate(message: &v1::Certificate) -> Certificate {
 fn plan_mode(fresh: bool) -> PlanMode {
     if fresh { PlanMode::Fresh } else { PlanMode::Incremental }
 }
-
-/// Why the balance of episodes is not counted.
-const EPISODES: &str = "each round of an episode depends on the results of the round before, so \
-    its plan does not guarantee how often pairs meet";
 
 /// Why the meetings of this many bots are not counted on request. None if they are counted: those
 /// of few bots, and those of a plan in which few pairs meet.

@@ -136,8 +136,11 @@ impl Service {
         let board = request.leaderboard.clone();
         let (edition, official) = self.edition_of(board, DefaultEdition::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
-        let statistics =
-            if request.rank_sets { self.newest_statistics(&edition, &board) } else { None };
+        let statistics = if request.rank_sets {
+            self.newest_statistics(&edition, &board, caller).await
+        } else {
+            None
+        };
         let rank_set = |place: &ranking::RankedContestant| {
             statistics.as_ref()?.rank_set(place.contestant.entrant)
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arbiter_proto::v1::{
     BotStatistics, GetStatisticsRequest, GetStatisticsResponse, PairStatistics, RankSet,
 };
-use arbiter_ranking::statistics::{Basis, EntrantStatistics, NoInterval, Precision};
+use arbiter_ranking::statistics::{Basis, NoInterval, Precision};
 use arbiter_ranking::{Entrant, RankedContestant};
 
 use super::rankings::{page_limit, places_with_text};
@@ -17,8 +17,8 @@ use crate::leaderboard_cache::Leaderboard;
 
 /// How long a request waits for the first statistics of an edition.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum number of bots that are compared with each other.
-const MAX_COMPARED: usize = 50;
+/// Maximum number of bots of a page that are compared with each other.
+const MAX_COMPARED: usize = 20;
 
 impl Service {
     pub(crate) async fn get_statistics(
@@ -28,6 +28,7 @@ impl Service {
     ) -> Result<GetStatisticsResponse> {
         let board = request.leaderboard.clone();
         let (edition, official) = self.edition_of(board, DefaultEdition::Official, caller).await?;
+        self.require_results(&edition, caller).await?;
         let board = self.boards.get(&edition).await?;
         let statistics = self.first_statistics(&edition, &board).await?;
         let places = places_with_text(&board, &request.name_contains);
@@ -51,7 +52,7 @@ impl Service {
             column: board.game.columns.first().map(ToString::to_string).unwrap_or_default(),
             bots: u32::try_from(places.len()).unwrap_or(u32::MAX),
             statistics: page.iter().map(|place| bot(&board, place, &statistics)).collect(),
-            pairs: if request.pairs { pairs(&board, &page, &statistics)? } else { Vec::new() },
+            pairs: if request.pairs { pairs(&board, &page, &statistics) } else { Vec::new() },
         })
     }
 
@@ -71,20 +72,25 @@ impl Service {
         self.statistics.wait(edition, board, PATIENCE).await
     }
 
-    /// The newest statistics of an edition, if any. Computes newer ones in the background.
-    pub(crate) fn newest_statistics(
+    /// The newest statistics of an edition, if there are any that the caller may see. Computes newer
+    /// ones in the background.
+    pub(super) async fn newest_statistics(
         &self,
         edition: &Edition,
         board: &Leaderboard,
+        caller: &Caller,
     ) -> Option<Arc<EditionStatistics>> {
-        (edition.matches <= MAX_MATCHES).then(|| self.statistics.newest(edition, board)).flatten()
+        if edition.matches > MAX_MATCHES || self.require_results(edition, caller).await.is_err() {
+            return None;
+        }
+        self.statistics.newest(edition, board)
     }
 }
 
 impl EditionStatistics {
     /// The possible ranks of an entrant.
     pub(crate) fn rank_set(&self, entrant: Entrant) -> Option<RankSet> {
-        let (best, worst) = self.statistics.entrant(entrant)?.rank_set?;
+        let (best, worst) = self.statistics.entrants[self.statistics.index(entrant)?].rank_set?;
         let rank = |rank| u32::try_from(rank).unwrap_or(u32::MAX);
         Some(RankSet { best: rank(best), worst: rank(worst) })
     }
@@ -93,7 +99,7 @@ impl EditionStatistics {
 fn bot(board: &Leaderboard, place: &RankedContestant, all: &EditionStatistics) -> BotStatistics {
     let entrant = place.contestant.entrant;
     let info = board.roster.get(entrant);
-    let index = all.statistics.entrants.iter().position(|known| known.entrant == entrant);
+    let index = all.statistics.index(entrant);
     let known = index.map(|index| (&all.statistics.entrants[index], all.ratings[index]));
     let rating = known.and_then(|(_, rating)| rating);
     let known = known.map(|(known, _)| known);
@@ -103,6 +109,7 @@ fn bot(board: &Leaderboard, place: &RankedContestant, all: &EditionStatistics) -
         Precision::Unknown(NoInterval::OneSeed) => "one_seed",
         Precision::Unknown(NoInterval::EqualOutcomes) => "equal_outcomes",
     });
+    let has_error = known.is_some_and(|known| matches!(known.precision, Precision::Error { .. }));
     BotStatistics {
         bot: info.map(|info| info.name.clone()).unwrap_or_default(),
         version: info.map_or(0, |info| info.version),
@@ -111,13 +118,14 @@ fn bot(board: &Leaderboard, place: &RankedContestant, all: &EditionStatistics) -
         matches: known.map_or(0, |known| known.matches),
         distinct_matches: known.map_or(0, |known| known.distinct_matches),
         mean: known.map_or(0.0, |known| known.mean),
-        margin: known.and_then(EntrantStatistics::margin),
+        margin: known.and_then(|known| known.margin),
         no_interval: no_interval.to_owned(),
         rank_set: all.rank_set(entrant),
         top: known.map(|known| known.top.clone()).unwrap_or_default(),
         matches_needed: known.and_then(|known| known.matches_needed),
         rating: rating.map(|rating| rating.elo),
-        rating_margin: rating.and_then(|rating| rating.margin),
+        // Equal outcomes show no chance in ratings either.
+        rating_margin: rating.and_then(|rating| rating.margin).filter(|_| has_error),
     }
 }
 
@@ -125,13 +133,8 @@ fn pairs(
     board: &Leaderboard,
     page: &[&RankedContestant],
     all: &EditionStatistics,
-) -> Result<Vec<PairStatistics>> {
-    if page.len() > MAX_COMPARED {
-        return Err(ServiceError::invalid_argument(format!(
-            "{} bots cannot be compared with each other at once: ask for at most {MAX_COMPARED}",
-            page.len()
-        )));
-    }
+) -> Vec<PairStatistics> {
+    let page = &page[..page.len().min(MAX_COMPARED)];
     let name = |place: &RankedContestant| {
         let info = board.roster.get(place.contestant.entrant);
         info.map(|info| info.name.clone()).unwrap_or_default()
@@ -151,5 +154,5 @@ fn pairs(
             });
         }
     }
-    Ok(pairs)
+    pairs
 }

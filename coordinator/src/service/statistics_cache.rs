@@ -25,8 +25,14 @@ use crate::tournament::episode_rounds::episode_of;
 
 /// Maximum number of matches of an edition with statistics: they are in memory together.
 pub(super) const MAX_MATCHES: i64 = 2_000_000;
-/// Maximum number of editions whose statistics are kept.
-const MAX_EDITIONS: usize = 8;
+/// Maximum number of results of pairs: a match of several has one for each two seats.
+const MAX_PAIR_RESULTS: usize = 12_000_000;
+/// Maximum total number of blocks of the editions whose statistics are kept.
+const MAX_KEPT_BLOCKS: usize = 4_000_000;
+/// Maximum number of editions whose last computation is remembered.
+const MAX_EDITIONS: usize = 4096;
+/// Maximum number of computations that wait for their turn.
+const MAX_WAITING: usize = 16;
 /// The least pause between two computations of a running edition.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
 /// The pause is this many times as long as the computation.
@@ -40,13 +46,22 @@ pub(crate) struct EditionStatistics {
     pub(crate) ratings: Vec<Option<Rating>>,
 }
 
-/// What is known of an edition.
+impl EditionStatistics {
+    /// What it weighs in the cache: about the number of its blocks.
+    fn weight(&self) -> usize {
+        let blocks = usize::try_from(self.statistics.blocks).unwrap_or(usize::MAX);
+        blocks.saturating_add(self.statistics.entrants.len()).max(1)
+    }
+}
+
+/// The last computation of an edition.
 #[derive(Debug, Default)]
 struct State {
-    newest: Option<Arc<EditionStatistics>>,
-    /// The count of results that `newest` was computed from.
+    /// The count of results that the newest statistics were computed from.
     counted: i64,
     is_computing: bool,
+    /// Why the last computation failed.
+    failure: Option<String>,
     /// No computation begins before.
     pause_until: Option<Instant>,
 }
@@ -67,19 +82,16 @@ impl CacheEntry {
         use_state(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn end(&self, counted: i64, result: sqlx::Result<EditionStatistics>, started: Instant) {
+    /// Ends a computation. After a failure, the next request after the pause tries again.
+    fn end(&self, counted: i64, failure: Option<String>, started: Instant) {
         self.with_state(|state| {
             state.is_computing = false;
             let pause = (started.elapsed() * PAUSE_FACTOR).max(MIN_PAUSE);
             state.pause_until = Some(Instant::now() + pause);
-            match result {
-                Ok(statistics) => {
-                    state.newest = Some(Arc::new(statistics));
-                    state.counted = counted;
-                }
-                // The next request tries again.
-                Err(error) => tracing::warn!(%error, "statistics could not be computed"),
+            if failure.is_none() {
+                state.counted = counted;
             }
+            state.failure = failure;
         });
         self.ended.send_modify(|ended| *ended += 1);
     }
@@ -90,6 +102,7 @@ impl CacheEntry {
 pub(crate) struct StatisticsCache {
     pool: PgPool,
     entries: Cache<EditionId, CacheEntry>,
+    newest: Cache<EditionId, EditionStatistics>,
     /// One computation at a time.
     turn: Arc<Semaphore>,
     /// The computations. They end when the cache is dropped.
@@ -99,7 +112,8 @@ pub(crate) struct StatisticsCache {
 impl StatisticsCache {
     pub(super) fn new(pool: PgPool) -> Self {
         let entries = Cache::new(MAX_EDITIONS);
-        Self { pool, entries, turn: Arc::new(Semaphore::new(1)), tasks: Mutex::default() }
+        let newest = Cache::weighted(MAX_KEPT_BLOCKS, EditionStatistics::weight);
+        Self { pool, entries, newest, turn: Arc::new(Semaphore::new(1)), tasks: Mutex::default() }
     }
 
     /// The newest statistics of an edition. Starts a computation if they are out of date.
@@ -108,7 +122,8 @@ impl StatisticsCache {
         edition: &Edition,
         board: &Leaderboard,
     ) -> Option<Arc<EditionStatistics>> {
-        self.entry(edition, board).with_state(|state| state.newest.clone())
+        self.entry(edition, board);
+        self.newest.get(&edition.id, None)
     }
 
     /// Like [`Self::newest`], but waits for the first ones.
@@ -123,25 +138,32 @@ impl StatisticsCache {
     ) -> Result<Arc<EditionStatistics>> {
         let entry = self.entry(edition, board);
         let mut ended = entry.ended.subscribe();
-        let is_computing = entry.with_state(|state| state.newest.is_none() && state.is_computing);
-        if is_computing {
+        let newest = self.newest.get(&edition.id, None);
+        if newest.is_none() && entry.with_state(|state| state.is_computing) {
             // Its sender is in the entry.
             drop(tokio::time::timeout(patience, ended.changed()).await);
         }
-        entry.with_state(|state| state.newest.clone()).ok_or_else(|| {
-            ServiceError::unavailable(format!(
-                "the statistics of edition {} are being computed; ask again in a few seconds",
-                edition.number
+        if let Some(newest) = newest.or_else(|| self.newest.get(&edition.id, None)) {
+            return Ok(newest);
+        }
+        let number = edition.number;
+        Err(match entry.with_state(|state| state.failure.clone()) {
+            Some(failure) => ServiceError::failed_precondition(format!(
+                "the statistics of edition {number} could not be computed: {failure}"
+            )),
+            None => ServiceError::unavailable(format!(
+                "the statistics of edition {number} are being computed; ask again in a few seconds"
             ))
-            .with_retry_after(MIN_PAUSE)
+            .with_retry_after(MIN_PAUSE),
         })
     }
 
     /// The entry of an edition, whose computation runs if it is out of date.
     fn entry(&self, edition: &Edition, board: &Leaderboard) -> Arc<CacheEntry> {
         let entry = self.entries.get_or_insert_with(edition.id, CacheEntry::new);
+        let is_kept = self.newest.get(&edition.id, None).is_some();
         let begins = entry.with_state(|state| {
-            let is_current = state.newest.is_some() && state.counted == edition.counted;
+            let is_current = is_kept && state.counted == edition.counted;
             let waits = state.pause_until.is_some_and(|until| Instant::now() < until);
             let begins = !(is_current || state.is_computing || waits);
             state.is_computing |= begins;
@@ -160,15 +182,33 @@ impl StatisticsCache {
         let is_episode = board.game.episodes.is_some();
         let pool = self.pool.clone();
         let turn = Arc::clone(&self.turn);
+        let id = edition.id;
+        let counted = edition.counted;
         let edition = edition.clone();
         let entry = Arc::clone(entry);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
+        if tasks.len() >= MAX_WAITING {
+            return entry.with_state(|state| state.is_computing = false);
+        }
+        let newest = self.newest.clone();
         tasks.spawn(async move {
             let _turn = turn.acquire_owned().await;
             let started = Instant::now();
-            let result = compute(&pool, &edition, entrants, is_episode, seed).await;
-            entry.end(edition.counted, result, started);
+            // A task, so that a panic is a failure like any other.
+            let work = async move { compute(&pool, &edition, entrants, is_episode, seed).await };
+            let failure = match tokio::spawn(work).await {
+                Ok(Ok(statistics)) => {
+                    newest.insert(id, statistics);
+                    None
+                }
+                Ok(Err(failure)) => Some(failure),
+                Err(panic) => Some(panic.to_string()),
+            };
+            if let Some(failure) = &failure {
+                tracing::warn!(edition = %id, failure, "statistics could not be computed");
+            }
+            entry.end(counted, failure, started);
         });
     }
 }
@@ -180,7 +220,7 @@ async fn compute(
     entrants: Vec<Entrant>,
     is_episode: bool,
     seed: Seed,
-) -> sqlx::Result<EditionStatistics> {
+) -> Result<EditionStatistics, String> {
     let mut blocks = Blocks::new(is_episode);
     let mut pairs = PairResults::default();
     let reading = results::each_with_seed_key(pool, edition.scope(), |result| {
@@ -190,14 +230,18 @@ async fn compute(
             unreachable!("a hash has 32 bytes")
         };
         let played = result.played.outcome();
-        blocks.add(&Measured { block, transcript: u64::from_be_bytes(*first), played });
+        let board = result.board;
+        blocks.add(&Measured { block, board, transcript: u64::from_be_bytes(*first), played });
         pairs.add(block, &played);
-        Ok::<_, std::convert::Infallible>(())
+        if pairs.len() > MAX_PAIR_RESULTS { Err(()) } else { Ok(()) }
     });
-    let Ok(()) = reading.await?;
+    let error = |error: sqlx::Error| error.to_string();
+    reading.await.map_err(error)?.map_err(|()| {
+        format!("it has more than {MAX_PAIR_RESULTS} results of pairs; export it and count there")
+    })?;
     let computing = tokio::task::spawn_blocking(move || {
         let ratings = ratings(&entrants, pairs);
         EditionStatistics { statistics: Statistics::of(&entrants, blocks, seed), ratings }
     });
-    computing.await.map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))
+    computing.await.map_err(|error| error.to_string())
 }

@@ -21,7 +21,7 @@ use crate::db::tournaments::{self, TournamentState};
 use crate::tournament::file::TournamentFile;
 use crate::tournament::lifecycle;
 use crate::tournament::open_edition::{self, IfRunning, OpenRequest};
-use crate::tournament::{PlanMode, auto_edition, entry_outlook, plan_history};
+use crate::tournament::{PlanMode, auto_edition, entry_outlook, plan_history, rounds};
 
 /// How an organiser ends a tournament.
 #[derive(Clone, Copy, Debug)]
@@ -240,8 +240,10 @@ impl Service {
             return Ok((0, Vec::new()));
         }
         let differences = self.queue.verify_standings(edition.scope()).await?;
+        let mut differences: Vec<_> = differences.iter().map(ToString::to_string).collect();
+        differences.extend(rounds::rank_differences(&self.queue, edition.id).await?);
         let matches = editions::counted(&self.pool, edition.id).await?;
-        Ok((matches, differences.iter().map(ToString::to_string).collect()))
+        Ok((matches, differences))
     }
 }
 

@@ -10,7 +10,7 @@ use arbiter_games::Games;
 use arbiter_proto::ids::{BotId, EditionId};
 use arbiter_proto::settings::StateScope;
 use arbiter_proto::v1::EditionEstimate;
-use arbiter_schedule::{Claim, NameKey, Participants, Plan, PlannedMatch};
+use arbiter_schedule::{Claim, NameKey, Participants, Plan, PlannedMatch, RoundPlan};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
@@ -39,6 +39,15 @@ const RECORD_OVERHEAD_BYTES: f64 = 100.0;
 const RECORD_FACTOR: f64 = 1.05;
 /// The longest estimate of time.
 const MAX_TIME: Duration = Duration::days(36_500);
+
+/// Why the balance of episodes is not counted.
+pub const EPISODES: &str = "each round of an episode depends on the results of the round before, \
+    so its plan does not guarantee how often pairs meet";
+
+/// Why the balance of rounds is not counted, and what is known about them.
+pub fn not_certified(plan: &RoundPlan) -> String {
+    format!("results decide who meets after the first round; {plan}")
+}
 
 /// The estimated completion of an edition.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,6 +156,7 @@ impl NextEdition {
     )]
     pub async fn estimate(&self, db: &mut PgConnection) -> Result<EditionEstimate, OpenError> {
         let means = estimate_inputs::means(&mut *db, self.tournament.id).await?;
+        let mut summary = self.summary();
         let (matches, to_play) = match self.matches()? {
             Plan::Matches(plan) => {
                 let total = plan.total();
@@ -156,8 +166,11 @@ impl NextEdition {
                 let reuses_others = self.file.state == StateScope::None || new == 0;
                 (total, if reuses_others { new } else { total })
             }
-            Plan::Episodes(plan) => {
-                let max_matches = plan.max_matches(self.file.rounds());
+            plan => {
+                if let Plan::Rounds(rounds) = &plan {
+                    summary = Some(rounds.to_string());
+                }
+                let max_matches = max_matches(&plan, &self.file).unwrap_or(0);
                 (max_matches, max_matches)
             }
         };
@@ -171,7 +184,7 @@ impl NextEdition {
             match_ms: match_ms(&means, &self.file),
             measured: means.wall_ms.is_some(),
             bytes: (matches as f64 * rows + to_play as f64 * record) as i64,
-            plan: self.summary().unwrap_or_default(),
+            plan: summary.unwrap_or_default(),
             ..EditionEstimate::default()
         })
     }
@@ -229,9 +242,9 @@ type Key = (i16, Vec<u16>);
 pub struct PlanGuarantees {
     /// The participants.
     pub field: Participants,
-    /// The guarantees. None for episodes, whose matches depend on results.
-    pub claim: Option<Claim>,
-    /// The number of seats of a match. 0 for episodes.
+    /// The guarantees; the reason if there are none, because matches depend on results.
+    pub claim: Result<Claim, String>,
+    /// The number of seats of a match. 0 for episodes, where it varies.
     pub seats: usize,
     /// How the plan was made, at tables, and the number that it has instead of the requested one.
     pub plan: Option<String>,
@@ -250,14 +263,15 @@ pub async fn plan_guarantees(
         plan_history::of_edition(db, (tournament, seed), &file, edition).await?;
     let plan = file.schedule.plan_for(&field, seed);
     let (claim, seats) = match plan.map_err(|cause| OpenError::schedule(tournament, cause))? {
-        Plan::Matches(matches) => (Some(matches.claim()), matches.seats()),
-        Plan::Episodes(_) => (None, 0),
+        Plan::Matches(matches) => (Ok(matches.claim()), matches.seats()),
+        Plan::Episodes(_) => (Err(EPISODES.to_owned()), 0),
+        Plan::Rounds(rounds) => (Err(not_certified(&rounds)), rounds.seats()),
     };
     let summary = plan_history::summary(db, &file, edition).await?;
     Ok(PlanGuarantees { field, claim, seats, plan: summary })
 }
 
-/// The time of a match, in milliseconds, and for episodes the maximum number of matches.
+/// The time of a match, in milliseconds, and the maximum number of matches if results decide it.
 pub async fn typical(
     db: &mut PgConnection,
     games: &Games,
@@ -266,11 +280,18 @@ pub async fn typical(
 ) -> Result<(f64, Option<u64>), OpenError> {
     let file = read_settings(games, tournament)?;
     let means = estimate_inputs::means(db, tournament.id).await?;
-    let max_matches = match file.schedule.plan_for(&bots.into(), tournament.seed) {
-        Ok(Plan::Episodes(plan)) => Some(plan.max_matches(file.rounds())),
-        _ => None,
-    };
+    let plan = file.schedule.plan_for(&bots.into(), tournament.seed).ok();
+    let max_matches = plan.and_then(|plan| max_matches(&plan, &file));
     Ok((match_ms(&means, &file), max_matches))
+}
+
+/// The maximum number of matches, if results decide the number.
+fn max_matches(plan: &Plan, file: &TournamentFile) -> Option<u64> {
+    match plan {
+        Plan::Matches(_) => None,
+        Plan::Episodes(episodes) => Some(episodes.max_matches(file.rounds())),
+        Plan::Rounds(rounds) => Some(rounds.bounds().most),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]

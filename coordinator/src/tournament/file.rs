@@ -141,7 +141,7 @@ impl TournamentFile {
     /// The number of seats of each match. None for episodes, where it varies.
     pub fn table_seats(&self) -> Option<usize> {
         match self.schedule {
-            Schedule::RoundRobin(_) => Some(2),
+            Schedule::RoundRobin(_) | Schedule::Knockout(_) => Some(2),
             Schedule::Foursomes(_) => Some(foursomes::SEATS),
             Schedule::Tables(tables) => Some(tables.seats.get()),
             Schedule::Solo(_) => Some(1),

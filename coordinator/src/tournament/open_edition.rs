@@ -19,11 +19,11 @@ use tokio::runtime::Handle;
 
 use super::chained_matches::ChainedMatches;
 use super::edition_matches::{self, EditionMatches};
-use super::episode_rounds::Rounds;
 use super::lifecycle::{self, LifecycleError};
 use super::plan_difference::{PlanDifference, difference};
 use super::plan_history::{self, PlanMode, PlannedField};
 use super::planner::Planner;
+use super::rounds::Rounds;
 use super::{FileError, TournamentFile};
 use crate::db::editions::{self, Edition, EditionScope, EditionState};
 use crate::db::entrants::Roster;
@@ -235,9 +235,10 @@ impl Opening<'_> {
         let planner = Planner::new(self.file, &entry.field, &field.names, self.seed)
             .map_err(|cause| OpenError::schedule(tournament, cause))?;
         let Some(planner) = planner else {
-            let rounds = Rounds::new(self.file, field.names.len(), self.seed)
+            let rounds = Rounds::new(self.file, &field.names, self.seed)
                 .map_err(|cause| PlanError::Invalid(edition, cause))?;
-            let matches = with_entrants(rounds.matches(), &field.entrants);
+            rounds.store_ranks(&mut *self.db, edition, &field.entrants).await?;
+            let matches = with_entrants(rounds.matches().into_iter(), &field.entrants);
             let matches: Vec<_> = matches.collect();
             return self.store_all(edition, matches.into_iter(), rounds.is_open_ended()).await;
         };

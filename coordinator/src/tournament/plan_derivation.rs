@@ -17,9 +17,9 @@ use sqlx::{Error, PgConnection, Result};
 
 use super::TournamentFile;
 use super::beacon::{canonical, keyed_seed};
-use super::episode_rounds::Rounds;
 use super::plan_history::{self, PlanHistory};
 use super::planner::Planner;
+use super::rounds::Rounds;
 use crate::db::bots;
 use crate::db::editions::{self, Edition};
 use crate::db::entrants::Roster;
@@ -160,8 +160,10 @@ impl EditionSource {
 
     /// Passes the derived matches of the edition to `visit`, in order. They are numbered by their
     /// places in the plan, and their seats hold the places of bots. `visit` returns the result
-    /// of a match, if it is known. Later rounds of episodes are derived from the results of all
-    /// earlier rounds. If a result is missing, the derivation ends after its round.
+    /// of a match, if it is known. Later rounds are derived from the results of all earlier rounds.
+    /// If a result is missing, the derivation ends after its round.
+    ///
+    /// Returns the final rank of each bot if the plan decides it, and all results are known.
     ///
     /// # Errors
     /// The error of `visit`, or the reason why no matches can be derived.
@@ -169,16 +171,17 @@ impl EditionSource {
         &self,
         file: &TournamentFile,
         mut visit: impl FnMut(Match) -> Result<Option<SeatedResult>, E>,
-    ) -> Result<(), E> {
+    ) -> Result<Option<Vec<u32>>, E> {
         let entrants = self.bots.get(..self.entrants);
         let entrants = entrants.ok_or_else(|| "there are fewer bots than entrants".to_owned())?;
         let names: Vec<_> = entrants.iter().map(|bot| NameKey::of(self.seed, &bot.name)).collect();
         let field = plan_history::field_of(self, file)?;
         let planner = Planner::new(file, &field, &names, self.seed);
         if let Some(planner) = planner.map_err(|error| error.to_string())? {
-            return planner.matches().try_for_each(|next| visit(next).map(drop));
+            planner.matches().try_for_each(|next| visit(next).map(drop))?;
+            return Ok(None);
         }
-        let mut rounds = Rounds::new(file, self.entrants, self.seed)?;
+        let mut rounds = Rounds::new(file, &names, self.seed)?;
         loop {
             let mut planned = 0;
             let mut played = Vec::new();
@@ -186,8 +189,11 @@ impl EditionSource {
                 planned += 1;
                 played.extend(visit(next)?);
             }
-            if !rounds.is_open_ended() || played.len() < planned {
-                return Ok(());
+            if !rounds.is_open_ended() {
+                return Ok(rounds.ranks());
+            }
+            if played.len() < planned {
+                return Ok(None);
             }
             rounds.finish(&played)?;
         }

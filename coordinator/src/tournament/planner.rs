@@ -34,7 +34,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Plans an edition for bots with these names. None for episodes, whose matches depend on
+    /// Plans an edition for bots with these names. None for schedules whose matches depend on
     /// results.
     pub(super) fn new(
         file: &'a TournamentFile,
@@ -110,13 +110,8 @@ impl<'a> Planner<'a> {
     ) -> impl Iterator<Item = Match> {
         let has_boards = self.file.boards.len() > 1;
         planned.map(move |(number, planned)| Match {
-            number: MatchNumber(number),
-            seed_key: seed_keys.of(&planned),
             board: has_boards.then(|| index(planned.board)),
-            seats: seats(planned.seats()),
-            carried: None,
-            state_from: None,
-            params: None,
+            ..match_of(MatchNumber(number), &planned, seed_keys.of(&planned))
         })
     }
 
@@ -145,7 +140,8 @@ impl<'a> Planner<'a> {
 /// same seed as in the edition before. The two matches of a pair with exchanged seats have
 /// different keys. In games with shared deals they have the same key, so that each bot gets both
 /// hands once. All solo matches of a leg have the same key, so that all bots get the same deals.
-struct SeedKeys<'a> {
+#[derive(Debug)]
+pub(super) struct SeedKeys<'a> {
     names: &'a [NameKey],
     bots: KeyBots,
     /// Tables at which the same bots meet more than once, with the meetings so far.
@@ -153,7 +149,7 @@ struct SeedKeys<'a> {
 }
 
 /// The bots on which a seed key depends.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum KeyBots {
     /// Those of the match, in the order of their seats.
     BySeat,
@@ -163,7 +159,14 @@ enum KeyBots {
     None,
 }
 
-impl SeedKeys<'_> {
+impl<'a> SeedKeys<'a> {
+    /// The seed keys of rounds in which pairs play both sides.
+    pub(super) fn of_rounds(file: &TournamentFile, names: &'a [NameKey]) -> Self {
+        let shared_deals = file.game().official.shared_deals;
+        let bots = if shared_deals { KeyBots::Sorted } else { KeyBots::BySeat };
+        Self { names, bots, repeats: HashMap::new() }
+    }
+
     /// The tables that occur more than once.
     fn repeated(&self, tables: impl Iterator<Item = PlannedMatch>) -> HashMap<u64, u64> {
         let mut tables: Vec<_> = tables.map(|table| self.table(&table)).collect();
@@ -199,8 +202,30 @@ impl SeedKeys<'_> {
             }
             *times += 1;
         }
-        // The column is a bigint; keys are not negative.
-        (seed_key >> 1).cast_signed()
+        to_column(seed_key)
+    }
+
+    /// The seed key of a match whose bots do not meet again on this board in this leg.
+    pub(super) fn of_unrepeated(&self, planned: &PlannedMatch) -> i64 {
+        to_column(self.table(planned))
+    }
+}
+
+/// A seed key as its column has it: a bigint that is not negative.
+fn to_column(seed_key: u64) -> i64 {
+    (seed_key >> 1).cast_signed()
+}
+
+/// A match of a plan. Its seats hold the places of bots.
+pub(super) fn match_of(number: MatchNumber, planned: &PlannedMatch, seed_key: i64) -> Match {
+    Match {
+        number,
+        seed_key,
+        board: None,
+        seats: seats(planned.seats()),
+        carried: None,
+        state_from: None,
+        params: None,
     }
 }
 
@@ -216,7 +241,7 @@ pub(super) fn listed(
     }
     Ok(match file.schedule.plan_for(field, seed)? {
         arbiter_schedule::Plan::Matches(matches) => Some(matches),
-        arbiter_schedule::Plan::Episodes(_) => None,
+        arbiter_schedule::Plan::Episodes(_) | arbiter_schedule::Plan::Rounds(_) => None,
     })
 }
 

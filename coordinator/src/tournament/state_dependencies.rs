@@ -28,7 +28,7 @@ impl StateDependencies {
     /// files.
     pub(super) fn new(state: StateScope, schedule: Schedule, bots: usize) -> Option<Self> {
         match (state, schedule) {
-            (StateScope::None, _) | (_, Schedule::Episodes(_)) => None,
+            (StateScope::None, _) | (_, Schedule::Episodes(_) | Schedule::Knockout(_)) => None,
             (StateScope::Tournament, _) => Some(Self::Bots(vec![None; bots])),
             (StateScope::Pairing, Schedule::RoundRobin(rules)) => {
                 Some(Self::Pairs { meetings: rules.meetings(), open: HashMap::new() })

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use arbiter_games::Games;
 use arbiter_proto::ids::MatchNumber;
 use arbiter_ranking::Entrant;
-use arbiter_schedule::Schedule;
 use sqlx::{Error, PgPool, Result};
 use tokio::runtime::Handle;
 
@@ -116,15 +115,16 @@ impl StoredPlan {
         source: &EditionSource,
         mut visit: impl FnMut(&Match, Option<&Match>) -> Result<(), String>,
     ) -> Result<(), StoredPlanError> {
-        if matches!(file.schedule, Schedule::Episodes(_)) {
+        if file.schedule.depends_on_results() {
             // Later matches depend on results, so all stored ones are in memory.
             let all = self.read_all()?;
-            return source.derive(file, |planned| {
+            let derived = source.derive(file, |planned| {
                 let planned = self.seat(planned)?;
                 let found = all.get(&planned.key());
                 visit(&planned, found.map(|(stored, _)| stored))?;
                 Ok(found.and_then(|(_, played)| played.clone()))
             });
+            return derived.map(drop);
         }
         let mut page = Vec::new();
         source.derive(file, |planned| {

@@ -19,6 +19,7 @@ mod resource;
 mod endpoints;
 mod administration;
 mod bots;
+mod brackets;
 mod endpoint;
 mod format;
 mod leaderboards;

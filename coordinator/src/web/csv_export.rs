@@ -6,6 +6,7 @@
 //! hide.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use arbiter_games::{Forfeit, Game};
 use arbiter_proto::v1::{
@@ -208,13 +209,16 @@ fn statistics_row(row: &BotStatistics) -> Vec<String> {
 
 /// Counts the legs: how often the bots of a match have met before on its board.
 #[derive(Default)]
-struct Legs(HashMap<(Option<i32>, Vec<String>), u32>);
+struct Legs(HashMap<u64, u32>);
 
 impl Legs {
     fn of(&mut self, status: &MatchStatus) -> u32 {
-        let mut bots: Vec<_> = status.seats.iter().map(|seat| seat.bot.clone()).collect();
+        let mut bots: Vec<_> = status.seats.iter().map(|seat| &seat.bot[..]).collect();
         bots.sort_unstable();
-        let met = self.0.entry((status.board, bots)).or_default();
+        // A hash, because a large edition has millions of tables.
+        let mut hasher = DefaultHasher::new();
+        (status.board, bots).hash(&mut hasher);
+        let met = self.0.entry(hasher.finish()).or_default();
         *met += 1;
         *met - 1
     }

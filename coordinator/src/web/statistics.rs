@@ -249,12 +249,16 @@ fn probabilities(tournament: &str, all: &GetStatisticsResponse) -> Markup {
     if all.pairs.iter().all(|pair| pair.probability.is_none()) {
         return html! {};
     }
+    let is_compared = |row: &&BotStatistics| {
+        all.pairs.iter().any(|pair| pair.bot == row.bot || pair.other == row.bot)
+    };
+    let compared: Vec<_> = all.statistics.iter().filter(is_compared).collect();
     let mut heads = vec![html! { "Bot" }];
-    heads.extend(all.statistics.iter().map(|column| html! { span { (column.bot) } }));
-    let row = |row: &BotStatistics| {
+    heads.extend(compared.iter().map(|column| html! { span { (column.bot) } }));
+    let row = |row: &&BotStatistics| {
         html! {
             th scope="row" { (layout::bot_link(tournament, &row.bot)) }
-            @for column in &all.statistics {
+            @for column in &compared {
                 @if row.bot == column.bot { td.none {} } @else { (cell(pair(&row.bot, &column.bot))) }
             }
         }
@@ -265,7 +269,7 @@ fn probabilities(tournament: &str, all: &GetStatisticsResponse) -> Markup {
             "The probability that the row's bot is above the column's bot in the long run. It allows "
             "for luck among many bots, so it may be less than the interval of one pair suggests."
         }
-        (layout::table("Probabilities", "matrix", &heads, all.statistics.iter().map(row)))
+        (layout::table("Probabilities", "matrix", &heads, compared.iter().map(row)))
     }
 }
 

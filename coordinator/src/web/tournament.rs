@@ -4,6 +4,7 @@ use arbiter_proto::v1::{
     Edition, GetTournamentRequest, ListSetAsideRequest, ListTournamentsRequest, SetAsideMatch,
     Tournament, WatchEditionRequest,
 };
+use arbiter_schedule::Schedule;
 use axum::extract::{Path, Query};
 use axum::response::IntoResponse;
 use maud::{Markup, html};
@@ -193,11 +194,19 @@ fn editions(tournament: &Tournament, now: OffsetDateTime) -> Markup {
                 (newest.number) " becomes official when all its matches are counted."
             }
         }
+        @if has_bracket(tournament) {
+            p { a href={ "/t/" (tournament.name) "/bracket" } { "Bracket of edition " (newest.number) } }
+        }
         (layout::table("Editions", "editions", &heads, tournament.editions.iter().map(row)))
         @for edition in tournament.editions.iter().filter(|edition| !edition.plan.is_empty()) {
             p { "Plan of edition " (edition.number) ": " (edition.plan) "." }
         }
     }
+}
+
+/// Whether the editions of a tournament have a bracket.
+fn has_bracket(tournament: &Tournament) -> bool {
+    matches!(actions::schedule(tournament), Some(Schedule::Knockout(_)))
 }
 
 /// The state and the progress of an edition.

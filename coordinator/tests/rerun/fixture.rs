@@ -215,10 +215,8 @@ impl Fixture {
     pub(crate) async fn maintain(&self, edition: &Edition) -> bool {
         self.queue.check_stored(edition.tournament).await.unwrap();
         while self.queue.count(edition.tournament).await.unwrap() > 0 {}
-        let planned = arbiter_coordinator::tournament::episode_rounds::plan_next_round(
-            &self.queue,
-            edition.id,
-        );
+        let planned =
+            arbiter_coordinator::tournament::rounds::plan_next_round(&self.queue, edition.id);
         planned.await.unwrap();
         self.queue.complete(edition.id, self.now).await.unwrap()
     }

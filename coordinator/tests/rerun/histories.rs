@@ -36,9 +36,9 @@ use crate::support::test_clock::AtTime as _;
 mod checks;
 
 /// The number of histories if the environment does not set it.
-const HISTORIES: usize = 24;
+const HISTORIES: usize = 28;
 /// The number of tests that share them.
-const FAMILIES: usize = 6;
+const FAMILIES: usize = 7;
 /// The number of steps of a history.
 const STEPS: u32 = 45;
 
@@ -519,6 +519,25 @@ async fn episodes_have_the_same_leaderboards() {
         Case { field: MANY, ..case("expected = \"1ms\"\n[schedule]\nepisodes = 1") },
     ];
     check("episodes-", &cases).await;
+}
+
+#[tokio::test]
+async fn knockouts_have_the_same_leaderboards() {
+    let cases = [
+        Case::new(gomoku::game().clone(), "[schedule]\nkind = \"knockout\""),
+        Case::new(
+            wojna::game().clone(),
+            "params.seats = 2\n[schedule]\nkind = \"knockout\"\nbest_of = 3\nthird_place = true",
+        ),
+        Case {
+            field: MANY,
+            ..Case::new(
+                tricks::game().clone(),
+                "[schedule]\nkind = \"knockout\"\nbest_of = 1\nextra_pairs = 0\nseeding = \"entry\"",
+            )
+        },
+    ];
+    check("knockout-", &cases).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::matches::Match;
 use arbiter_coordinator::db::results::SeatedResult;
 use arbiter_coordinator::queue::{Queue, ReportStatus};
-use arbiter_coordinator::tournament::episode_rounds::plan_next_round;
+use arbiter_coordinator::tournament::rounds::plan_next_round;
 use arbiter_games::{Score, SeatResult, blackjack};
 use arbiter_proto::ids::{EditionId, WorkerId};
 

@@ -7,6 +7,7 @@ mod beacon;
 mod episodes;
 mod fixture;
 mod incremental_plans;
+mod knockouts;
 mod lifecycle;
 mod lot_assignment;
 mod plans;

@@ -230,6 +230,8 @@ async fn unreliable_workers_do_not_change_the_leaderboard() {
         (blackjack::game(), "[schedule]\nepisodes = 6"),
         (gomoku::game(), ""),
         (gomoku::game(), "state = \"pairing\"\n[schedule]\nlegs = 2"),
+        (gomoku::game(), "[schedule]\nkind = \"knockout\"\nbest_of = 3"),
+        (wojna::game(), "params.seats = 2\n[schedule]\nkind = \"knockout\"\nthird_place = true"),
     ] {
         let file = tournament_file(&game, lines);
         let (_, _, first) = play_edition(&file, 9, "one way").await;

@@ -17,7 +17,7 @@ use crate::output::{Columns, Output, eprint_line, matches, mean, merge, print};
 /// Up to this number of bots, the table of probabilities is printed.
 const MAX_PAIRS: u32 = 12;
 /// Up to this number of bots, each two are compared in JSON.
-const MAX_JSON_PAIRS: u32 = 50;
+const MAX_JSON_PAIRS: u32 = 20;
 /// The pause before the statistics are requested again while they are being computed.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -267,7 +267,9 @@ fn pair_json(pair: &PairStatistics) -> Value {
 }
 
 fn print_csv(out: &mut Output, all: &GetStatisticsResponse) -> Result<(), Failure> {
-    heading(all).iter().for_each(|line| eprint_line(line));
+    for line in heading(all) {
+        eprint_line(&line);
+    }
     // The keys of the JSON form, without the list of probabilities.
     let cells = |row: &Value| -> Vec<String> {
         let text = |value: &Value| match value {

@@ -11,8 +11,9 @@ use arbiter_games::{Games, Seed, string_enum};
 use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
-    Certificate, CertificateBuilder, CertificateError, Claim, FoursomesConfig, Matches, Opponents,
-    Plan, PlannedMatch, Repetitions, RoundRobin, Schedule, Sides, Solo, TableSeats, Tables,
+    BracketCertificate, Certificate, CertificateBuilder, CertificateError, Claim, ExtraPairs,
+    FoursomesConfig, Knockout, MatchBounds, Matches, Opponents, Plan, PlannedMatch, Repetitions,
+    RoundPlan, RoundRobin, Schedule, Seeding, Sides, Solo, TableSeats, Tables,
 };
 use clap::Args;
 use serde_json::json;
@@ -48,7 +49,9 @@ Examples:
       --opponents 64 --certificate
   arbiter tournament schedule --dry-run --kind tables --seats 5 --bots 12 \\
       --certificate
-  arbiter tournament schedule --dry-run --kind solo --legs 20 --bots 9 --cost")]
+  arbiter tournament schedule --dry-run --kind solo --legs 20 --bots 9 --cost
+  arbiter tournament schedule --dry-run --kind knockout --bots 6 --best-of 3 \\
+      --certificate --cost")]
 pub(super) struct Show {
     /// The tournament: use its settings and bots.
     #[arg(value_name = "T", conflicts_with = "dry_run")]
@@ -57,7 +60,8 @@ pub(super) struct Show {
     #[arg(long)]
     dry_run: bool,
     /// The kind of schedule: `round_robin` (two seats), `foursomes` (tables of four), `tables` (of
-    /// any number of seats) or `solo` (every bot alone).
+    /// any number of seats), `solo` (every bot alone) or `knockout` (the loser of a meeting is out;
+    /// only the first round is listed).
     #[arg(long, value_name = "KIND")]
     kind: Option<Kind>,
     /// The number of bots; for a tournament, replaces its number of entrants.
@@ -89,6 +93,19 @@ pub(super) struct Show {
     /// Foursomes: how many matches to plan; pairs then meet as equally often as possible.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     games: Option<i64>,
+    /// Knockout: how many games a meeting has; default 2.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    best_of: Option<Repetitions>,
+    /// Knockout: at most how many pairs of games follow a tie; default 1.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    extra_pairs: Option<ExtraPairs>,
+    /// Knockout: the losers of the semi-finals play for the third place.
+    #[arg(long)]
+    third_place: bool,
+    /// Knockout: how bots get their numbers in the bracket: draw (default) or entry (in the order
+    /// of entry).
+    #[arg(long, value_name = "ORDER")]
+    seeding: Option<Seeding>,
     /// Print one JSON object per line: the matches, then the certificate and the cost.
     #[arg(long)]
     json: bool,
@@ -124,6 +141,7 @@ string_enum! {
         Foursomes = "foursomes",
         Tables = "tables",
         Solo = "solo",
+        Knockout = "knockout",
     }
     FromStr, Err = UnknownKind
 }
@@ -141,7 +159,7 @@ impl fmt::Display for UnknownKind {
 impl Error for UnknownKind {}
 
 /// The remedy if the kind is missing or unknown.
-const KINDS: &str = "choose round_robin, foursomes, tables or solo";
+const KINDS: &str = "choose round_robin, foursomes, tables, solo or knockout";
 
 impl Kind {
     /// The options of this kind.
@@ -151,6 +169,7 @@ impl Kind {
             Self::Foursomes => &["--meetings", "--games"],
             Self::Tables => &["--seats", "--legs"],
             Self::Solo => &["--legs"],
+            Self::Knockout => &["--best-of", "--extra-pairs", "--third-place", "--seeding"],
         }
     }
 }
@@ -179,6 +198,9 @@ impl Show {
             }
         };
         let mut output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+        if let Some(plan) = planner.rounds()? {
+            return self.show_rounds(&plan, &mut output);
+        }
         let proof_result = self.show(&planner, &mut output)?;
         proof_result.map_err(|error| unbalanced(&error))
     }
@@ -207,6 +229,10 @@ impl Show {
             self.seats.map(|_| "--seats"),
             self.meetings.map(|_| "--meetings"),
             self.games.map(|_| "--games"),
+            self.best_of.map(|_| "--best-of"),
+            self.extra_pairs.map(|_| "--extra-pairs"),
+            self.third_place.then_some("--third-place"),
+            self.seeding.map(|_| "--seeding"),
         ];
         options.into_iter().flatten()
     }
@@ -280,6 +306,15 @@ impl Show {
                 Schedule::Tables(Tables { legs: self.legs.unwrap_or(tables.legs), ..tables })
             }
             Kind::Solo => Schedule::Solo(Solo { legs: self.legs.unwrap_or(Solo::default().legs) }),
+            Kind::Knockout => {
+                let official = Knockout::default();
+                Schedule::Knockout(Knockout {
+                    best_of: self.best_of.unwrap_or(official.best_of),
+                    extra_pairs: self.extra_pairs.unwrap_or(official.extra_pairs),
+                    third_place: self.third_place,
+                    seeding: self.seeding.unwrap_or(official.seeding),
+                })
+            }
         })
     }
 
@@ -321,6 +356,62 @@ impl Show {
         Ok(proved)
     }
 
+    /// Prints the first round of a plan whose later rounds depend on results, the bounds of its
+    /// cost, and its certificate, as the options select.
+    fn show_rounds(&self, plan: &RoundPlan, output: &mut impl Write) -> Result<(), Failure> {
+        if self.lists_matches() {
+            for (number, planned) in (1..).zip(plan.matches()) {
+                self.write_match(output, number, &planned, false).map_err(write_failure)?;
+            }
+        }
+        if self.cost {
+            self.write_bounds(output, plan.bounds()).map_err(write_failure)?;
+        }
+        if self.certificate {
+            let RoundPlan::Knockout(bracket) = plan;
+            let certificate = BracketCertificate::prove(bracket)
+                .map_err(|error| Failure::Negative(format!("the bracket is wrong: {error}")))?;
+            self.write_bracket_proof(output, &certificate).map_err(write_failure)?;
+        }
+        output.flush().map_err(write_failure)
+    }
+
+    fn write_bounds(
+        &self,
+        output: &mut impl Write,
+        MatchBounds { fewest, most }: MatchBounds,
+    ) -> io::Result<()> {
+        if self.json {
+            let cost = json!({"fewest": fewest, "most": most});
+            return writeln!(output, "{}", json!({ "cost": { "matches": cost } }));
+        }
+        writeln!(output, "{} matches, as the results decide", range(fewest, most))
+    }
+
+    fn write_bracket_proof(
+        &self,
+        output: &mut impl Write,
+        certificate: &BracketCertificate,
+    ) -> io::Result<()> {
+        if !self.json {
+            write!(output, "{certificate}")?;
+            return writeln!(output, "verified: as promised");
+        }
+        let byes: Vec<_> = certificate.byes.iter().map(|bot| u32::from(*bot) + 1).collect();
+        let MatchBounds { fewest, most } = certificate.matches;
+        let certificate = json!({
+            "bots": certificate.bots,
+            "rounds": certificate.rounds,
+            "byes": byes,
+            "first_round": certificate.first_round,
+            "matches": {"fewest": fewest, "most": most},
+            "most_matches": certificate.most_of_bot,
+            "side_spread": certificate.side_spread,
+            "verified": true,
+        });
+        writeln!(output, "{}", json!({ "certificate": certificate }))
+    }
+
     fn write_match(
         &self,
         output: &mut impl Write,
@@ -360,8 +451,7 @@ impl Show {
             let cost = json!({"matches": total, "fewest_matches": min, "most_matches": max});
             return writeln!(output, "{}", json!({ "cost": cost }));
         }
-        let per_bot = if min == max { min.to_string() } else { format!("{min} to {max}") };
-        writeln!(output, "{total} matches, {per_bot} for each bot")
+        writeln!(output, "{total} matches, {} for each bot", range(*min, *max))
     }
 
     fn write_proof(&self, output: &mut impl Write, proof: &Proof) -> io::Result<()> {
@@ -407,8 +497,8 @@ impl Planner {
     fn plan(&self) -> Result<Matches, Failure> {
         match self.schedule.plan(self.bots, self.seed) {
             Ok(Plan::Matches(matches)) => Ok(matches),
-            Ok(Plan::Episodes(_)) => Err(Failure::usage(
-                "episodes have no fixed schedule: each round depends on the previous one",
+            Ok(Plan::Episodes(_) | Plan::Rounds(_)) => Err(Failure::usage(
+                "there is no fixed schedule: each round depends on the previous one",
             )),
             Err(error) => Err(Failure::usage(format!("schedule: {error}"))),
         }
@@ -417,6 +507,18 @@ impl Planner {
     /// The number that the plan has instead of the requested one, as text.
     fn adjustment(&self) -> Option<String> {
         self.schedule.adjustment(self.bots).map(|adjustment| adjustment.to_string())
+    }
+
+    /// The first round, if later rounds depend on results.
+    fn rounds(&self) -> Result<Option<RoundPlan>, Failure> {
+        if !self.schedule.depends_on_results() {
+            return Ok(None);
+        }
+        match self.schedule.plan(self.bots, self.seed) {
+            Ok(Plan::Rounds(plan)) => Ok(Some(plan)),
+            Ok(_) => Ok(None),
+            Err(error) => Err(Failure::usage(format!("schedule: {error}"))),
+        }
     }
 
     fn boards(&self) -> u32 {
@@ -462,6 +564,11 @@ impl Planner {
         }
         Ok(counter.finish())
     }
+}
+
+/// A range as text: one number if its ends are equal.
+fn range(min: u64, max: u64) -> String {
+    if min == max { min.to_string() } else { format!("{min} to {max}") }
 }
 
 /// Parses a seed: any text is valid.

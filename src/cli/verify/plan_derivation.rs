@@ -27,6 +27,7 @@ use super::expectations::{ExpectedMatch, ExportedGame, ExportedResult, MatchPlan
 
 /// The files of an export besides its records.
 const TOURNAMENT: &str = "tournament.json";
+const RANKING: &str = "ranking.json";
 pub(super) const MATCHES: &str = "matches.jsonl";
 /// The folder of its records.
 pub(super) const RECORDS: &str = "records";
@@ -191,7 +192,7 @@ pub(super) fn check(games: &Games, export: &Path) -> io::Result<CheckedExport> {
             read_results(lines, &mut checked)?;
         }
         (Some(seed), Some(source)) => {
-            derive(games, &tournament, seed, source, lines, &mut checked)?;
+            derive(games, export, &tournament, (seed, source), lines, &mut checked)?;
         }
     }
     checked.differences.truncate(MAX_DIFFERENCES);
@@ -223,9 +224,9 @@ fn read_results(
 /// Derives the matches of an export again.
 fn derive(
     games: &Games,
+    export: &Path,
     tournament: &ExportedTournament,
-    seed: Seed,
-    source: &EditionSource,
+    (seed, source): (Seed, &EditionSource),
     lines: impl Iterator<Item = io::Result<String>>,
     checked: &mut CheckedExport,
 ) -> io::Result<()> {
@@ -252,8 +253,44 @@ fn derive(
         checked,
     };
     let end = source.derive(&file, |planned| comparison.compare(&planned));
-    comparison.finish(end);
+    if let Some(ranks) = comparison.finish(end) {
+        checked.differences.extend(rank_differences(export, source, &ranks)?);
+    }
     Ok(())
+}
+
+/// The places of `ranking.json`.
+#[derive(Debug, Deserialize)]
+struct ExportedRanking {
+    places: Vec<ExportedPlace>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ExportedPlace {
+    rank: u32,
+    bot: String,
+}
+
+/// The differences between the exported leaderboard and the ranks that follow from the plan and its
+/// results, in the order of the bots.
+fn rank_differences(
+    export: &Path,
+    source: &EditionSource,
+    ranks: &[u32],
+) -> io::Result<Vec<String>> {
+    let text = fs::read_to_string(export.join(RANKING))?;
+    let ranking: ExportedRanking = serde_json::from_str(&text)
+        .map_err(|error| io::Error::other(format!("{RANKING} is malformed: {error}")))?;
+    let exported: HashMap<_, _> =
+        ranking.places.iter().map(|place| (place.bot.as_str(), place.rank)).collect();
+    let difference = |(bot, rank): (&str, &u32)| {
+        let found = exported.get(bot);
+        let found_text = found.map_or("no rank".to_owned(), |rank| format!("rank {rank}"));
+        (found != Some(rank))
+            .then(|| format!("{RANKING}: {bot} has {found_text}, the results give rank {rank}"))
+    };
+    let bots = source.bots.iter().map(|bot| bot.name.as_str());
+    Ok(bots.zip(ranks).filter_map(difference).collect())
 }
 
 fn parse_line(text: &str) -> Result<Line, String> {
@@ -363,16 +400,20 @@ impl<L: Iterator<Item = io::Result<String>>> Comparison<'_, L> {
     }
 
     /// Reports why the derivation stopped. If it did not stop early, reports an exported match that
-    /// does not follow from the seed.
-    fn finish(&mut self, end: Result<(), String>) {
+    /// does not follow from the seed. Returns the ranks of the bots if the plan decides them.
+    fn finish(mut self, end: Result<Option<Vec<u32>>, String>) -> Option<Vec<u32>> {
         match end {
-            Err(reason) => self.checked.differences.push(reason),
-            Ok(()) => {
+            Err(reason) => {
+                self.checked.differences.push(reason);
+                None
+            }
+            Ok(ranks) => {
                 if let Some(Ok(text)) = self.lines.next() {
                     self.checked.differences.push(format!(
                         "{MATCHES}: this does not follow from the published seed: {text}"
                     ));
                 }
+                ranks
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use arbiter_games::{Games, Micros, Params, Seed};
-use arbiter_proto::settings::GamePackage;
+use arbiter_proto::settings::{GamePackage, StateScope};
 use arbiter_schedule::Schedule;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -19,12 +19,13 @@ use crate::game_package;
 const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "rerun", "expected"];
 
 /// The keys of `[schedule]` besides `kind`, by kind.
-const KINDS: [(&str, &[&str]); 5] = [
+const KINDS: [(&str, &[&str]); 6] = [
     ("round_robin", &["legs", "sides", "boards", "opponents"]),
     ("foursomes", &["meetings", "games"]),
     ("tables", &["seats", "legs"]),
     ("solo", &["legs"]),
     ("episodes", &["episodes"]),
+    ("knockout", &["best_of", "extra_pairs", "third_place", "seeding"]),
 ];
 
 impl TournamentFile {
@@ -47,6 +48,8 @@ impl TournamentFile {
         let official = Self::official(&name, &game);
         let params = params(source, &official)?;
         let (schedule, boards) = schedule(source, &official, &params)?;
+        // No later match begins with the files of an earlier one where results decide who meets.
+        let state = if schedule.depends_on_results() { StateScope::None } else { official.state };
         let clock = object(&official.clock);
         let limits = object(&official.limits);
         let audit = object(&official.audit);
@@ -58,7 +61,7 @@ impl TournamentFile {
             boards,
             clock: section(source, "clock", &clock, &keys(&clock), from_value)?,
             limits: section(source, "limits", &limits, &keys(&limits), from_value)?,
-            state: top(source, "state")?.unwrap_or(official.state),
+            state: top(source, "state")?.unwrap_or(state),
             ponder: top(source, "ponder")?.unwrap_or(official.ponder),
             seed: top::<String>(source, "seed")?.map(|text| Seed::of_text(&text)),
             beacon: beacon(source)?,

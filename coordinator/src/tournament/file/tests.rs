@@ -3,7 +3,9 @@ use std::io;
 use arbiter_games::bitwa::shipped_boards;
 use arbiter_games::{Games, blackjack};
 use arbiter_proto::limits::Bytes;
-use arbiter_schedule::{FoursomesConfig, Repetitions, RoundRobin, Sides, Solo, TableSeats, Tables};
+use arbiter_schedule::{
+    FoursomesConfig, Knockout, Repetitions, RoundRobin, Sides, Solo, TableSeats, Tables,
+};
 
 use super::*;
 
@@ -124,6 +126,23 @@ fn schedules_of_all_kinds_are_read() {
     assert_eq!(schedule("wojna", lines), Schedule::Tables(Tables { legs: three, ..tables }));
     let actual = schedule("blackjack", "[schedule]\nepisodes = 3");
     assert_eq!(actual, Schedule::Episodes(arbiter_schedule::Episodes { episodes: three }));
+    let knockout = Knockout { best_of: three, third_place: true, ..Knockout::default() };
+    let lines = "[schedule]\nkind = \"knockout\"\nbest_of = 3\nthird_place = true";
+    assert_eq!(schedule("gomoku", lines), Schedule::Knockout(knockout));
+    let lines = format!("[params]\nseats = 2\n{lines}");
+    assert_eq!(schedule("wojna", &lines), Schedule::Knockout(knockout));
+}
+
+/// Results decide who meets, so no match begins with the files of an earlier one.
+#[test]
+fn no_files_pass_between_the_matches_of_a_knockout() {
+    let knockout = "[schedule]\nkind = \"knockout\"";
+    assert_eq!(file("gomoku", knockout).unwrap().state, StateScope::None);
+    let error = file("gomoku", &format!("state = \"tournament\"\n{knockout}")).unwrap_err();
+    assert!(
+        error.to_string().contains("files do not pass between them; write \"none\""),
+        "{error}"
+    );
 }
 
 /// Parses a file of a package with these seats and this default schedule, with these lines.
@@ -176,7 +195,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "[schedule]\nkind = \"swiss\"",
-        "line 4: [schedule] kind = \"swiss\": the kinds are round_robin, foursomes, tables, solo and episodes",
+        "line 4: [schedule] kind = \"swiss\": the kinds are round_robin, foursomes, tables, solo, episodes and knockout",
     ),
     (
         "gomoku",

@@ -109,6 +109,7 @@ fn seats(
         Schedule::RoundRobin(_) => {
             "a round robin seats two; write 2, or 4 and [schedule] kind = \"foursomes\"".to_owned()
         }
+        Schedule::Knockout(_) => "the meetings of a knockout seat two; write 2".to_owned(),
         _ => format!("the tables of [schedule] have {expected}; write the same number in both"),
     };
     Err(source.blame("params", key, &cause))
@@ -180,6 +181,10 @@ fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
         }
         (StateScope::Pairing, Schedule::Solo(_)) => {
             "bots that play alone are no pairs; write \"tournament\" or \"none\""
+        }
+        (_, Schedule::Knockout(_)) => {
+            "the matches of a knockout depend on results, so files do not pass between them; write \
+             \"none\""
         }
         (_, Schedule::Episodes(_)) => {
             "episodes are played at the same time, so no match is the next one; write \"none\""

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::EndpointRegistry;
 use super::administration::{AuditEntry, RunningEdition, ServerInfo, SetAsideMatch, Token, Worker};
 use super::bots::{Bot, BotLog, Trial, Version};
+use super::brackets::Bracket;
 use super::endpoint::Endpoint;
 use super::leaderboards::{EditionStanding, HeadToHead, Leaderboard, Statistics};
 use super::matches::{Match, MatchSteps, PlannedMatch};
@@ -154,7 +155,7 @@ endpoints! {
         tournament; edition or official;
         /// Only bots whose name contains this text, ignoring case.
         q?: String;
-        /// Whether to compare each two bots of the page, which has at most 50 bots then.
+        /// Whether to compare each two of the first 20 bots of the page.
         pairs?: bool;
         page of "bots";
     }
@@ -251,6 +252,11 @@ endpoints! {
         after?: Option<i64>;
         /// Maximum number of matches on a page.
         limit?: Limit;
+    }
+
+    /// The bracket of a knockout, as far as it is played.
+    GetBracket -> Bracket, tag "schedules" at "tournaments/{tournament}/bracket" {
+        tournament; edition or newest;
     }
 
     /// Counts how often bots meet in an edition, and compares it with the promise of its schedule.

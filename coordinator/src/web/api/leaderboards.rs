@@ -108,7 +108,7 @@ resource! {
         bots: u32;
         /// The bots on this page, best first.
         items: Vec<BotStatistics> = all(message.statistics);
-        /// Each two bots of this page, if `pairs` asks for them.
+        /// Each two of the first 20 bots of this page, if `pairs` asks for them.
         pairs: Vec<PairStatistics> = all(message.pairs);
         /// The URL of the next page; null on the last page.
         next: Option<String> = None;

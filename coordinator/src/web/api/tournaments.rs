@@ -247,7 +247,8 @@ resource! {
         eta: Option<String> = message.eta_us.and_then(rfc3339_from_micros);
         /// The growth of the database, in bytes.
         bytes: i64;
-        /// How its plan is derived from earlier plans, for incremental schedules.
+        /// How its plan is derived from earlier plans, for incremental schedules. The rounds of a
+        /// knockout, and its fewest and most matches.
         plan: Option<String> = non_empty(message.plan);
     }
 }

@@ -183,7 +183,7 @@ async fn certificate(fixture: &Fixture, edition: &Edition) -> String {
         .map(|(entrant, seats)| (roster.get(entrant).unwrap().name.clone(), seats))
         .collect();
     // The meetings of episodes depend on results.
-    let Some(claim) = guarantees.claim else { return format!("{seat_counts:?}") };
+    let Ok(claim) = guarantees.claim else { return format!("{seat_counts:?}") };
     let field = &guarantees.field;
     let mut counter = CertificateBuilder::new(field.bots(), guarantees.seats, field.owners());
     let visit = |seats: &[i32]| {

@@ -1,0 +1,327 @@
+//! Rounds that depend on the results of the rounds before: episodes, knockouts.
+//!
+//! The first round is planned when the edition opens. When every planned match is counted, the next
+//! round is planned. It depends only on the tournament's seed, its bots and the results, so any
+//! coordinator may plan it, also after a crash. The matches of a round, their lots, the ranks that
+//! follow from the plan and whether more matches follow are stored in one transaction.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arbiter_games::{Games, Score, Seed};
+use arbiter_proto::ids::{EditionId, MatchNumber};
+use arbiter_ranking::Entrant;
+use arbiter_schedule::{NameKey, Plan, PlannedMatch, RoundPlan};
+use sqlx::{Error, PgConnection};
+
+use super::TournamentFile;
+use super::edition_matches::EditionMatches;
+use super::episode_rounds::EpisodeRounds;
+use super::open_edition::with_entrants;
+use super::planner::{SeedKeys, match_of};
+use crate::db::editions::Edition;
+use crate::db::entrants::Roster;
+use crate::db::matches::{self, Match};
+use crate::db::results::{self, SeatedResult};
+use crate::db::tournaments::Tournament;
+use crate::db::{self, absences, editions, plan_ranks, tournaments};
+use crate::queue::{PlanError, Queue};
+
+/// The plan of an edition at the beginning of a round.
+#[derive(Debug)]
+pub(super) struct Rounds<'a> {
+    kind: Kind<'a>,
+    /// The number of rounds before this one.
+    finished: u32,
+    /// The place of the round's first match in the plan.
+    first: i64,
+}
+
+#[derive(Debug)]
+enum Kind<'a> {
+    Episodes(EpisodeRounds),
+    Plan { plan: RoundPlan, seed_keys: SeedKeys<'a> },
+}
+
+impl<'a> Rounds<'a> {
+    /// The first round for bots of these names.
+    ///
+    /// # Errors
+    /// If the plan is impossible, or does not depend on results.
+    pub(super) fn new(
+        file: &TournamentFile,
+        names: &'a [NameKey],
+        seed: Seed,
+    ) -> Result<Self, String> {
+        let rounds = file.schedule.rounds(names).map_err(|error| error.to_string())?;
+        let kind = if let Some(plan) = rounds {
+            Kind::Plan { plan, seed_keys: SeedKeys::of_rounds(file, names) }
+        } else {
+            let plan = file.schedule.plan(names.len(), seed).map_err(|error| error.to_string())?;
+            let Plan::Episodes(plan) = plan else {
+                return Err("the schedule does not depend on results".to_owned());
+            };
+            Kind::Episodes(EpisodeRounds::new(file, plan, seed)?)
+        };
+        Ok(Self { kind, finished: 0, first: 0 })
+    }
+
+    /// The matches of the round, numbered by their places in the plan. Their seats hold the places
+    /// of bots.
+    pub(super) fn matches(&self) -> Vec<Match> {
+        match &self.kind {
+            Kind::Episodes(episodes) => episodes.matches(self.first).collect(),
+            Kind::Plan { plan, seed_keys } => {
+                let matches = (self.first..).zip(plan.matches());
+                let planned = |(number, planned): (i64, PlannedMatch)| {
+                    match_of(MatchNumber(number), &planned, seed_keys.of_unrepeated(&planned))
+                };
+                matches.map(planned).collect()
+            }
+        }
+    }
+
+    /// Advances to the next round with the results of this one, in the order of their matches.
+    ///
+    /// # Errors
+    /// If they are not the results of these matches.
+    pub(super) fn finish(&mut self, results: &[SeatedResult]) -> Result<(), String> {
+        let planned = self.matches();
+        if planned.len() != results.len() {
+            let round = self.finished + 1;
+            return Err(format!("round {round} is not over"));
+        }
+        let differs = |(planned, played): &(&Match, &SeatedResult)| planned.seats != played.seats;
+        if let Some((planned, _)) = planned.iter().zip(results).find(differs) {
+            return Err(format!("match {} was planned for other bots", planned.number));
+        }
+        match &mut self.kind {
+            Kind::Episodes(episodes) => episodes.finish(results)?,
+            Kind::Plan { plan, .. } => {
+                let scores: Vec<_> = results.iter().map(scores).collect::<Result<_, _>>()?;
+                plan.finish(&scores).map_err(|error| error.to_string())?;
+            }
+        }
+        self.first += i64::try_from(planned.len()).expect("no round is that long");
+        self.finished += 1;
+        Ok(())
+    }
+
+    /// Whether more matches may follow after this round.
+    pub(super) fn is_open_ended(&self) -> bool {
+        match &self.kind {
+            Kind::Episodes(episodes) => episodes.is_open_ended(),
+            Kind::Plan { plan, .. } => !plan.is_over(),
+        }
+    }
+
+    /// The ranks of the bots by the results so far, if the plan decides them.
+    pub(super) fn ranks(&self) -> Option<Vec<u32>> {
+        match &self.kind {
+            Kind::Episodes(_) => None,
+            Kind::Plan { plan, .. } => Some(plan.ranks()),
+        }
+    }
+
+    /// The plan, unless it has episodes.
+    fn into_plan(self) -> Option<RoundPlan> {
+        match self.kind {
+            Kind::Episodes(_) => None,
+            Kind::Plan { plan, .. } => Some(plan),
+        }
+    }
+
+    /// Stores the ranks of the entrants of an edition, if the plan decides them.
+    pub(super) async fn store_ranks(
+        &self,
+        db: &mut PgConnection,
+        edition: EditionId,
+        entrants: &[Entrant],
+    ) -> sqlx::Result<()> {
+        let Some(ranks) = self.ranks() else { return Ok(()) };
+        plan_ranks::set(db, edition, &entrants.iter().copied().zip(ranks).collect()).await
+    }
+}
+
+/// The score of each seat of a match.
+pub(super) fn scores(played: &SeatedResult) -> Result<Vec<Score>, String> {
+    let seats = played.seats.0.len();
+    let components = played.scores.len() / seats.max(1);
+    if components == 0 || played.scores.len() != components * seats {
+        return Err(format!("match {} has no score for each seat", played.number));
+    }
+    Ok(played.scores.chunks_exact(components).map(|score| Score(score.to_vec())).collect())
+}
+
+/// Plans the next round of an edition if all planned matches are counted. Returns whether this call
+/// planned it. If there are several concurrent calls, only one plans it.
+pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> sqlx::Result<bool> {
+    let pool = queue.pool();
+    let Some(planned) = editions::matches_if_round_ended(pool, edition).await? else {
+        return Ok(false);
+    };
+    let mut transaction = pool.begin().await?;
+    let db = &mut *transaction;
+    db::lift_time_limits(&mut *db).await?;
+    let row = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
+    absences::lock(&mut *db, row.tournament).await?;
+    // If another coordinator has planned this round in the meantime, the number of matches has
+    // changed.
+    if !editions::lock(&mut *db, edition, planned).await? {
+        // The check locked the row of the edition, and leases skip locked rows.
+        transaction.rollback().await?;
+        return Ok(false);
+    }
+    add_next_round(db, queue.games(), &row).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+async fn add_next_round(
+    db: &mut PgConnection,
+    games: &Games,
+    edition: &Edition,
+) -> sqlx::Result<()> {
+    let id = edition.id;
+    let tournament = tournaments::of_edition(&mut *db, id).await?;
+    let file = TournamentFile::from_json(games, &tournament.settings)
+        .map_err(|error| inconsistent(id, &error.to_string()))?;
+    let field = StoredField::of(&mut *db, &tournament, edition).await?;
+    let rounds = field.replay(db, &file, edition, edition.matches).await?;
+    if rounds.first < edition.matches {
+        return Err(inconsistent(id, &format!("round {} is not over", rounds.finished + 1)));
+    }
+    rounds.store_ranks(&mut *db, id, &field.entrants).await?;
+    let mut adding = EditionMatches::new(&mut *db, &file, edition.scope(), 0).await?;
+    let round = with_entrants(rounds.matches().into_iter(), &field.entrants).collect::<Vec<_>>();
+    adding.add(&mut *db, round.into_iter()).await?;
+    adding.finish(db, rounds.is_open_ended()).await.map_err(|error| match error {
+        PlanError::Database(cause) => cause,
+        PlanError::Invalid(_, reason) => inconsistent(id, &reason),
+    })
+}
+
+fn inconsistent(edition: EditionId, reason: &str) -> Error {
+    Error::Decode(format!("cannot plan the next round of edition {edition}: {reason}").into())
+}
+
+/// The bots of a stored edition, in the order of its schedule.
+struct StoredField {
+    seed: Seed,
+    entrants: Vec<Entrant>,
+    names: Vec<NameKey>,
+}
+
+impl StoredField {
+    async fn of(
+        db: &mut PgConnection,
+        tournament: &Tournament,
+        edition: &Edition,
+    ) -> sqlx::Result<Self> {
+        let roster = Roster::of(&mut *db, edition.id).await?;
+        let seed = tournament.edition_seed(edition.number);
+        Ok(Self {
+            seed,
+            entrants: roster.iter().map(|(entrant, _)| entrant).collect(),
+            names: roster.iter().map(|(_, named)| NameKey::of(seed, &named.name)).collect(),
+        })
+    }
+
+    /// The plan of an edition after all its rounds that are over and lie within its first `until`
+    /// matches.
+    async fn replay(
+        &self,
+        db: &mut PgConnection,
+        file: &TournamentFile,
+        edition: &Edition,
+        until: i64,
+    ) -> sqlx::Result<Rounds<'_>> {
+        let inconsistent = |reason: String| inconsistent(edition.id, &reason);
+        let mut rounds = Rounds::new(file, &self.names, self.seed).map_err(inconsistent)?;
+        while rounds.first < until {
+            let round = rounds.matches().into_iter();
+            let round = with_entrants(round, &self.entrants).collect::<Vec<_>>();
+            if round.last().is_none_or(|last| last.number.0 >= until) {
+                break;
+            }
+            let results = results_of(db, edition, &round, &self.entrants).await?;
+            if results.len() < round.len() {
+                break;
+            }
+            rounds.finish(&results).map_err(inconsistent)?;
+        }
+        Ok(rounds)
+    }
+}
+
+/// The plan of a stored edition after all its rounds that are over and lie within its first `until`
+/// matches. None if its matches do not depend on results, or if it has episodes.
+pub async fn stored_plan(
+    db: &mut PgConnection,
+    games: &Games,
+    edition: &Edition,
+    until: i64,
+) -> sqlx::Result<Option<RoundPlan>> {
+    let tournament = tournaments::of_edition(&mut *db, edition.id).await?;
+    let file = TournamentFile::from_json(games, &tournament.settings)
+        .map_err(|error| inconsistent(edition.id, &error.to_string()))?;
+    let field = StoredField::of(&mut *db, &tournament, edition).await?;
+    let has_rounds = file.schedule.rounds(&field.names);
+    if has_rounds.map_err(|error| inconsistent(edition.id, &error.to_string()))?.is_none() {
+        return Ok(None);
+    }
+    let rounds = field.replay(db, &file, edition, until).await?;
+    Ok(rounds.into_plan())
+}
+
+/// Compares the stored ranks of an edition with those that follow from its plan and results.
+/// Returns a description of each difference.
+pub async fn rank_differences(queue: &Queue, edition: EditionId) -> sqlx::Result<Vec<String>> {
+    let mut transaction = db::snapshot(queue.pool()).await?;
+    let db = &mut *transaction;
+    let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
+    let stored = plan_ranks::of_edition(&mut *db, edition.id).await?;
+    let roster = Roster::of(&mut *db, edition.id).await?;
+    // Ranks are stored when the next round is planned, so the last round has none yet.
+    let until = if edition.open_ended { edition.matches - 1 } else { edition.matches };
+    let computed = match stored_plan(db, queue.games(), &edition, until).await? {
+        Some(plan) => roster.iter().map(|(entrant, _)| entrant).zip(plan.ranks()).collect(),
+        None => BTreeMap::new(),
+    };
+    let mut entrants: Vec<_> = stored.keys().chain(computed.keys()).copied().collect();
+    entrants.sort_unstable();
+    entrants.dedup();
+    let differing =
+        entrants.into_iter().filter(|entrant| stored.get(entrant) != computed.get(entrant));
+    let text = |rank: Option<&u32>| rank.map_or("none".to_owned(), u32::to_string);
+    let difference = |entrant: Entrant| {
+        let stored = text(stored.get(&entrant));
+        let computed = text(computed.get(&entrant));
+        format!("entrant {entrant}: its stored rank is {stored}, the results give {computed}")
+    };
+    Ok(differing.map(difference).collect())
+}
+
+/// The results of planned matches of an edition, in their order, with the places of bots in the
+/// seats. Matches without a result are left out.
+pub(super) async fn results_of(
+    db: &mut PgConnection,
+    edition: &Edition,
+    planned: &[Match],
+    entrants: &[Entrant],
+) -> sqlx::Result<Vec<SeatedResult>> {
+    let stored = matches::same_seats(&mut *db, edition.scope(), planned).await?;
+    let numbers: Vec<_> = stored.iter().map(|stored| stored.number).collect();
+    let results = results::of_matches(&mut *db, edition.tournament, &numbers).await?;
+    let mut by_number: HashMap<_, _> =
+        results.into_iter().map(|played| (played.number, played)).collect();
+    let by_key: HashMap<_, _> = stored.iter().map(|stored| (stored.key(), stored.number)).collect();
+    let places: HashMap<_, _> = entrants.iter().copied().zip((0..).map(Entrant)).collect();
+    let result = |planned: &Match| {
+        let mut played = by_number.remove(by_key.get(&planned.key())?)?;
+        for seat in &mut played.seats.0 {
+            *seat = *places.get(seat)?;
+        }
+        Some(played)
+    };
+    Ok(planned.iter().filter_map(result).collect())
+}

@@ -1,0 +1,114 @@
+//! The page of a bracket: a list of meetings for each round.
+
+use axum::extract::{Path, Query};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::error::WebError;
+use super::layout;
+use super::session::Session;
+use crate::service::{Bracket, BracketBot, BracketMeeting, BracketRound};
+
+/// The query string of the page.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct BracketQuery {
+    /// The edition's number. Default: the newest edition.
+    edition: Option<i32>,
+}
+
+/// The page.
+pub(super) async fn show(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(BracketQuery { edition }): Query<BracketQuery>,
+) -> Result<Markup, WebError> {
+    let bracket = session.service.bracket(&session.caller, &tournament, edition).await?;
+    let title = format!("{tournament}: bracket");
+    let round = |round: &BracketRound| {
+        let heading = format!("round-{}", round.round);
+        html! {
+            section.round aria-labelledby=(heading) {
+                h2 id=(heading) { (round_name(round.round, bracket.round_count)) }
+                ol { @for meeting in &round.meetings { li { (show_meeting(&tournament, meeting)) } } }
+            }
+        }
+    };
+    let planned_rounds = bracket.rounds.len() + 1..=bracket.round_count;
+    let body = html! {
+        p {
+            "Edition " (bracket.edition) ". "
+            (state(&tournament, &bracket))
+            " The number before a bot is its number in the bracket, 1 the best."
+        }
+        div.bracket {
+            @for one in &bracket.rounds { (round(one)) }
+            @for number in planned_rounds {
+                section.round {
+                    h2 { (round_name(number, bracket.round_count)) }
+                    p { "Follows from the results." }
+                }
+            }
+        }
+    };
+    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+}
+
+fn state(tournament: &str, bracket: &Bracket) -> Markup {
+    html! {
+        @match &bracket.winner {
+            Some(winner) => { "Winner: " strong { (layout::bot_link(tournament, winner)) } "." }
+            None => { "Round " (bracket.rounds.len()) " of " (bracket.round_count) " is being played." }
+        }
+    }
+}
+
+/// The name of a round of this many.
+fn round_name(round: usize, count: usize) -> String {
+    match count.saturating_sub(round) {
+        0 => "Final".to_owned(),
+        1 => "Semi-finals".to_owned(),
+        2 => "Quarter-finals".to_owned(),
+        _ => format!("Round {round}"),
+    }
+}
+
+fn show_meeting(tournament: &str, meeting: &BracketMeeting) -> Markup {
+    let is_winner = |bot: &BracketBot| meeting.winner.as_ref() == Some(&bot.name);
+    let number = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
+    html! {
+        @if meeting.is_for_third_place { p.quiet { "Third place" } }
+        ul {
+            @for bot in &meeting.bots {
+                li {
+                    span.quiet { (bot.number) } " "
+                    @if is_winner(bot) { strong { (layout::bot_link(tournament, &bot.name)) } }
+                    @else { (layout::bot_link(tournament, &bot.name)) }
+                    @if !bot.score.is_empty() { " " b { (score(bot)) } }
+                    @if is_winner(bot) { " " (advances(meeting)) }
+                }
+            }
+        }
+        @if !meeting.matches.is_empty() {
+            p.quiet {
+                "Matches"
+                @for name in &meeting.matches { " " a href=(layout::match_path(name)) { (number(name)) } }
+            }
+        }
+    }
+}
+
+fn score(bot: &BracketBot) -> String {
+    let parts: Vec<_> = bot.score.iter().map(ToString::to_string).collect();
+    parts.join(" ")
+}
+
+/// Why the winner of a meeting won.
+fn advances(meeting: &BracketMeeting) -> &'static str {
+    match meeting.decided_by {
+        None => "(bye)",
+        Some("extra_games") => "wins after extra games",
+        Some("number") => "wins by its number, since the scores are equal",
+        Some(_) => "wins",
+    }
+}

@@ -1,0 +1,147 @@
+//! A knockout from its file to its verified export, with the real program. A coordinator that is
+//! killed again and again gives the same bracket, byte for byte.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
+
+mod support;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use arbiter_coordinator::postgres::Durability;
+use serde_json::{Value, json};
+use support::service::{Database, Service, done, free_address, wait_until};
+use support::{Bots, arbiter};
+
+/// The bots and their behaviour. Those that exit lose every match.
+const BOTS: [(&str, &str); 6] = [
+    ("ada", "honest"),
+    ("bob", "exit"),
+    ("cyd", "honest"),
+    ("dan", "honest"),
+    ("eve", "exit"),
+    ("fay", "honest"),
+];
+
+/// The numbers of counted matches after which the coordinator is killed: in the first round, at its
+/// end, and in the second round.
+const KILLS: [i64; 3] = [1, 4, 6];
+
+/// A coordinator, a worker, and an organiser.
+struct Site {
+    database: Database,
+    coordinator: Service,
+    _worker: Service,
+    address: SocketAddr,
+    organiser: String,
+    bots: Bots,
+}
+
+impl Site {
+    fn open() -> Self {
+        let bots = Bots::new();
+        let database = Database::start(Durability::Unsynced);
+        let [organiser, worker] = ["organiser", "worker"].map(|role| database.token(role));
+        let address = free_address();
+        let coordinator = Self::coordinator(&database, address, &bots, 0);
+        let mut command = arbiter();
+        command.args(["worker", "--slots", "1", "--sandbox", "off", "--name", "cellar"]);
+        command.args(["--coordinator", &format!("http://{address}"), "--spool"]);
+        command.arg(bots.path().join("spool")).env("ARBITER_TOKEN", worker);
+        let worker = Service::start(&mut command, &bots.path().join("worker.log"));
+        Self { database, coordinator, _worker: worker, address, organiser, bots }
+    }
+
+    /// Starts the coordinator after this many kills.
+    fn coordinator(database: &Database, address: SocketAddr, bots: &Bots, kills: usize) -> Service {
+        let log = bots.path().join(format!("coordinator-{kills}.log"));
+        let mut coordinator = Service::start(&mut database.coordinator(address), &log);
+        coordinator.wait_for_log("serving");
+        coordinator
+    }
+
+    fn run(&self, words: &str) -> Output {
+        let mut command: Command = arbiter();
+        command.args(words.split(' ')).env("ARBITER_SERVER", format!("http://{}", self.address));
+        command.env("ARBITER_TOKEN", &self.organiser).output().unwrap()
+    }
+
+    fn succeed(&self, words: &str) -> String {
+        done(&self.run(words))
+    }
+
+    /// The newest edition of the cup.
+    fn edition(&self) -> Value {
+        let shown = self.succeed("tournament show cup --json");
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        shown["editions"][0].clone()
+    }
+
+    /// Creates the cup, and plays it while the coordinator is killed after these numbers of counted
+    /// matches. Returns the directory of its export.
+    fn play(&mut self, kills: &[i64]) -> PathBuf {
+        let house = BOTS.map(|(name, mode)| self.bots.rascal(name, mode, 2, ""));
+        let text = format!(
+            "name = \"cup\"\ngame = \"gomoku\"\nseed = \"finals\"\n[schedule]\n\
+             kind = \"knockout\"\nbest_of = 2\nextra_pairs = 1\n[submissions]\n\
+             preflight = false\n[house]\nbots = {house:?}\n"
+        );
+        let file = self.bots.file("cup.toml", &text);
+        self.succeed(&format!("tournament create {file}"));
+        let cost = self.succeed("tournament schedule cup --cost");
+        let expected =
+            "20 matches of 6 bots; knockout of 3 rounds with 2 byes, 10 to 20 matches\n20 to play";
+        assert!(cost.starts_with(expected), "{cost}");
+        self.succeed("tournament start cup");
+        let certificate = self.succeed("tournament schedule cup --certificate");
+        let expected = "results decide who meets after the first round; knockout of 3 rounds";
+        assert!(certificate.contains(expected), "{certificate}");
+        for (kill, counted) in (1..).zip(kills) {
+            wait_until("matches are counted", || {
+                self.edition()["counted"].as_i64() >= Some(*counted)
+            });
+            self.coordinator.kill();
+            self.coordinator = Self::coordinator(&self.database, self.address, &self.bots, kill);
+        }
+        self.succeed("tournament watch cup");
+        self.succeed("tournament close cup");
+        let checked = self.succeed("tournament check cup");
+        assert!(checked.contains("the stored plan agrees"), "{checked}");
+        let export = self.bots.path().join("export");
+        self.succeed(&format!("tournament export cup --records --out {}", export.display()));
+        export
+    }
+}
+
+#[test]
+fn a_killed_coordinator_gives_the_same_bracket() {
+    let mut calm = Site::open();
+    let mut stormy = Site::open();
+    let calm_export = calm.play(&[]);
+    let stormy_export = stormy.play(&KILLS);
+    for name in ["ranking.json", "matches.jsonl"] {
+        let [calm, stormy] =
+            [&calm_export, &stormy_export].map(|export| fs::read_to_string(export.join(name)));
+        assert_eq!(calm.unwrap(), stormy.unwrap(), "{name}");
+    }
+    let ranking = calm_export.join("ranking.json");
+    let text = fs::read_to_string(&ranking).unwrap();
+    let mut board: Value = serde_json::from_str(&text).unwrap();
+    let rank = |place: &Value| place["rank"].as_u64().unwrap();
+    let ranks: Vec<_> = board["places"].as_array().unwrap().iter().map(rank).collect();
+    assert_eq!(ranks, [1, 2, 3, 3, 5, 5]);
+
+    let verified = support::succeed(&["verify", calm_export.to_str().unwrap()]);
+    assert!(verified.contains("matches follow from the published seed"), "{verified}");
+    // A leaderboard with another winner does not follow from the results.
+    board["places"][0]["rank"] = json!(2);
+    fs::write(&ranking, board.to_string()).unwrap();
+    let winner = board["places"][0]["bot"].as_str().unwrap();
+    let output = support::run(&["verify", calm_export.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let expected = format!("WRONG, ranking.json: {winner} has rank 2, the results give rank 1\n");
+    assert!(stdout.contains(&expected), "{stdout}");
+}
