@@ -3,7 +3,8 @@
 
     scripts/recompute-statistics.py matches.csv statistics.csv
 
-docs/statistics.md explains the method. Games with episodes are not covered."""
+docs/statistics.md explains the method. Tables that meet once, games with episodes, and editions
+without an interval are not covered."""
 import csv, math, sys
 from collections import defaultdict
 import numpy as np
@@ -43,31 +44,42 @@ for played in blocks.values():
     for m in members:
         sums[m], units[m] = sums[m] + points[m], units[m] + count[m]
 means = sums / units
-strata, pools = [], defaultdict(lambda: [0.0, 0.0, 0])
+strata, pools = [], defaultdict(lambda: [0.0, 0.0, 0, []])
 for members, cell in cells.items():
     assert len(cell) > 1, "a pair or table has one seed: no interval"
     orders = defaultdict(list)
     for block in cell:
         orders[block[0]].append(block)
     for part in orders.values() if min(map(len, orders.values())) > 1 else [cell]:
-        if len({block[1] for block in part}) == 1:
-            continue  # The same matches again: exact.
         values, counts = (np.array([block[k] for block in part], float) for k in (2, 3))
         deviations = values - values.sum(0) / counts.sum(0) * counts
         scatter, k = deviations.T @ deviations, len(members)
         pool = pools[k]
         pool[0], pool[1] = pool[0] + np.trace(scatter), pool[1] + scatter.sum() - np.trace(scatter)
         pool[2] += len(part) - 1
+        pool[3].append(members)
         strata.append((members, scatter, len(part)))
+
+
+def degrees_of(size, total, cells):
+    """The degrees of freedom of a stratum whose average scatter is shared with others."""
+    bots_in = len({member for members in cells for member in members})
+    together = min(2 * sum(map(len, cells)) / bots_in, len(cells))
+    mean, weight = 1 + total / len(cells), together / total
+    own = together * (mean - 1)
+    spread = own * (1 + weight) ** 2 + max(0, total - own) * weight**2
+    return size * min(1, together * mean / spread)
+
+
 covariance, terms = np.zeros((n, n)), []
 for members, scatter, size in strata:  # One more block of average scatter for each stratum.
-    k, (own, other, degrees) = len(members), pools[len(members)]
+    k, (own, other, degrees, sharing) = len(members), pools[len(members)]
     average = np.full((k, k), other / max(1, degrees * k * (k - 1)))
     np.fill_diagonal(average, own / max(1, degrees * k))
     full = np.zeros((n, n))
     full[np.ix_(members, members)] = (scatter + average) / np.outer(units[list(members)], units[list(members)])
     covariance += full
-    terms.append((full, size))
+    terms.append((full, degrees_of(size, degrees, sharing)))
 difference = lambda matrix: np.add.outer(np.diag(matrix), np.diag(matrix)) - 2 * matrix
 error = np.sqrt(difference(covariance))
 spread = sum(difference(full) ** 2 / size for full, size in terms)

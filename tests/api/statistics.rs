@@ -68,6 +68,7 @@ fn statistics_are_the_same_everywhere_and_can_be_recomputed() {
         std::fs::write(folder.path().join(file), text(&up, &format!("/t/cup/{file}"))).unwrap();
     }
     let script = format!("{}/scripts/recompute-statistics.py", env!("CARGO_MANIFEST_DIR"));
+    #[expect(clippy::disallowed_methods, reason = "a program of users is run")]
     let mut numpy = Command::new("python3");
     // ./test installs numpy there if the system has none.
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());

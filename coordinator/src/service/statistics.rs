@@ -72,8 +72,8 @@ impl Service {
         self.statistics.wait(edition, board, PATIENCE).await
     }
 
-    /// The newest statistics of an edition, if there are any that the caller may see. Computes newer
-    /// ones in the background.
+    /// The newest statistics of an edition, if there are any that the caller may see. Computes
+    /// newer ones in the background.
     pub(super) async fn newest_statistics(
         &self,
         edition: &Edition,

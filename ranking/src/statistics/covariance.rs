@@ -2,14 +2,14 @@
 //! each other.
 //!
 //! Within a *stratum*, blocks differ by chance alone: they have the same entrants and, if each
-//! order of the seats occurs at least twice, the same seats. If some order occurs once, all blocks of the
-//! cell are one stratum. Its scatter then also has the advantages of the seats, so that the errors
-//! are too large rather than too small.
+//! order of the seats occurs at least twice, the same seats. If some order occurs once, all blocks
+//! of the cell are one stratum. Its scatter then also has the advantages of the seats, so that the
+//! errors are too large rather than too small.
 //!
 //! A stratum of two blocks knows little of its variance, and one with equal outcomes would claim to
 //! have none. So each stratum gets one more block with the average scatter of all strata of as many
-//! entrants. The estimate stays unbiased if all strata have the same variance. Only if all strata of
-//! the edition repeat the same matches, fresh seeds change nothing, and all means are exact.
+//! entrants. The estimate stays unbiased if all strata have the same variance. Only if all strata
+//! of the edition repeat the same matches, fresh seeds change nothing, and all means are exact.
 //!
 //! The errors of a stratum are stored as *factors*: vectors with a number for each member. An
 //! independent standard normal number for each factor, times the factor, gives errors with the
@@ -341,8 +341,8 @@ impl Scatter {
         self.members.len() <= MAX_MATRIX
     }
 
-    /// The errors of the stratum, with one more block of average scatter. `units` are the numbers of
-    /// matches or episodes of its members.
+    /// The errors of the stratum, with one more block of average scatter. `units` are the numbers
+    /// of matches or episodes of its members.
     fn strata(&self, pool: &Pool, units: &[f64]) -> Vec<Stratum> {
         let members = self.members.clone();
         let degrees = pool.degrees_of(self.blocks);
@@ -356,7 +356,7 @@ impl Scatter {
                 (0..size).map(entry).collect()
             };
             let factors = cholesky((0..size).map(row).collect()).into_iter().map(scale).collect();
-            return vec![Stratum { factors, degrees, members }];
+            return vec![Stratum { members, factors, degrees }];
         }
         // The average scatter is a common error and one for each member. Only differences matter,
         // so a negative covariance adds to the variances.
@@ -372,7 +372,7 @@ impl Scatter {
             // may be far from the scatter of one member.
             degrees: (number(self.blocks) / 2.0).max(1.0),
         });
-        alone.chain([Stratum { factors, degrees, members: members.clone() }]).collect()
+        alone.chain([Stratum { members: members.clone(), factors, degrees }]).collect()
     }
 }
 

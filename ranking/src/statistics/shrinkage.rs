@@ -2,11 +2,11 @@
 //!
 //! Among many entrants the best mean is partly luck. The differences of the field show how much the
 //! entrants really differ, and each mean is moved towards the mean of the field, the more the
-//! larger its error (an empirical Bayes estimate: Morris, JASA 78, 1983). How much they differ is itself
-//! uncertain. So several *scenarios* are considered: the share of chance in the variance of a mean
-//! is 1/40, 3/40, … 39/40, each equally likely before the results are known (the uniform shrinkage
-//! prior of Daniels, Canadian Journal of Statistics 27, 1999). The results make some of them more
-//! likely than others.
+//! larger its error (an empirical Bayes estimate: Morris, JASA 78, 1983). How much they differ is
+//! itself uncertain. So several *scenarios* are considered: the share of chance in the variance of
+//! a mean is 1/40, 3/40, … 39/40, each equally likely before the results are known (the uniform
+//! shrinkage prior of Daniels, Canadian Journal of Statistics 27, 1999). The results make some of
+//! them more likely than others.
 
 use super::covariance::Covariance;
 use super::{count, normal_cdf, student_cdf};
