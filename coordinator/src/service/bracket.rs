@@ -80,6 +80,8 @@ impl Service {
         let row = self.tournament(tournament).await?;
         let board = v1::LeaderboardRef { tournament: tournament.to_owned(), edition };
         let (edition, _) = self.edition_of(Some(board), DefaultEdition::Newest, caller).await?;
+        // Matches of a cancelled edition may still be played while the leaderboard is frozen.
+        self.require_results(&edition, caller).await?;
         if edition.matches > MAX_SHOWN_MATCHES {
             let matches = edition.matches;
             return Err(ServiceError::failed_precondition(format!(

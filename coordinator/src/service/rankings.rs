@@ -141,9 +141,7 @@ impl Service {
         } else {
             None
         };
-        let rank_set = |place: &ranking::RankedContestant| {
-            statistics.as_ref()?.rank_set(place.contestant.entrant)
-        };
+        let rank_set = |place: &ranking::RankedContestant| statistics.as_ref()?.rank_set(place);
         let places = places_with_text(&board, &request.name_contains);
         let limit = page_limit(request.limit);
         let page = places.iter().skip(request.offset as usize).take(limit);

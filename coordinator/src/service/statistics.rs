@@ -6,8 +6,8 @@ use std::time::Duration;
 use arbiter_proto::v1::{
     BotStatistics, GetStatisticsRequest, GetStatisticsResponse, PairStatistics, RankSet,
 };
+use arbiter_ranking::RankedContestant;
 use arbiter_ranking::statistics::{Basis, NoInterval, Precision};
-use arbiter_ranking::{Entrant, RankedContestant};
 
 use super::rankings::{page_limit, places_with_text};
 use super::statistics_cache::{EditionStatistics, MAX_MATCHES};
@@ -52,7 +52,11 @@ impl Service {
             column: board.game.columns.first().map(ToString::to_string).unwrap_or_default(),
             bots: u32::try_from(places.len()).unwrap_or(u32::MAX),
             statistics: page.iter().map(|place| bot(&board, place, &statistics)).collect(),
-            pairs: if request.pairs { pairs(&board, &page, &statistics) } else { Vec::new() },
+            pairs: if request.pairs && !is_bracket(&board) {
+                pairs(&board, &page, &statistics)
+            } else {
+                Vec::new()
+            },
         })
     }
 
@@ -88,12 +92,20 @@ impl Service {
 }
 
 impl EditionStatistics {
-    /// The possible ranks of an entrant.
-    pub(crate) fn rank_set(&self, entrant: Entrant) -> Option<RankSet> {
-        let (best, worst) = self.statistics.entrants[self.statistics.index(entrant)?].rank_set?;
+    /// The possible ranks of an entrant. None in a knockout, whose ranks do not follow from means.
+    pub(super) fn rank_set(&self, place: &RankedContestant) -> Option<RankSet> {
+        let contestant = &place.contestant;
+        let index = self.statistics.index(contestant.entrant)?;
+        let set = self.statistics.entrants[index].rank_set;
+        let (best, worst) = set.filter(|_| contestant.plan_rank.is_none())?;
         let rank = |rank| u32::try_from(rank).unwrap_or(u32::MAX);
         Some(RankSet { best: rank(best), worst: rank(worst) })
     }
+}
+
+/// Whether ranks follow from a bracket.
+fn is_bracket(board: &Leaderboard) -> bool {
+    board.places.iter().any(|place| place.contestant.plan_rank.is_some())
 }
 
 fn bot(board: &Leaderboard, place: &RankedContestant, all: &EditionStatistics) -> BotStatistics {
@@ -110,6 +122,7 @@ fn bot(board: &Leaderboard, place: &RankedContestant, all: &EditionStatistics) -
         Precision::Unknown(NoInterval::EqualOutcomes) => "equal_outcomes",
     });
     let has_error = known.is_some_and(|known| matches!(known.precision, Precision::Error { .. }));
+    let is_league = place.contestant.plan_rank.is_none();
     BotStatistics {
         bot: info.map(|info| info.name.clone()).unwrap_or_default(),
         version: info.map_or(0, |info| info.version),
@@ -120,9 +133,9 @@ fn bot(board: &Leaderboard, place: &RankedContestant, all: &EditionStatistics) -
         mean: known.map_or(0.0, |known| known.mean),
         margin: known.and_then(|known| known.margin),
         no_interval: no_interval.to_owned(),
-        rank_set: all.rank_set(entrant),
-        top: known.map(|known| known.top.clone()).unwrap_or_default(),
-        matches_needed: known.and_then(|known| known.matches_needed),
+        rank_set: all.rank_set(place),
+        top: known.filter(|_| is_league).map(|known| known.top.clone()).unwrap_or_default(),
+        matches_needed: known.filter(|_| is_league).and_then(|known| known.matches_needed),
         rating: rating.map(|rating| rating.elo),
         // Equal outcomes show no chance in ratings either.
         rating_margin: rating.and_then(|rating| rating.margin).filter(|_| has_error),

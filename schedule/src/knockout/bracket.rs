@@ -281,7 +281,8 @@ impl Bracket {
     }
 
     /// The game with this number of a meeting, from 0. Seat 1 of the first game is drawn, and sides
-    /// are swapped from game to game. The two games of a leg have both sides.
+    /// are swapped from game to game. The two games of a leg have both sides, also those of an
+    /// extra pair after an odd number of games.
     fn game(&self, bots: [Bot; 2], game: u32) -> Pairing {
         let name = |bot: Bot| self.names[usize::from(bot)].0;
         let [first, second] = bots.map(name);
@@ -290,7 +291,12 @@ impl Bracket {
         let is_low_first = mix([SIDES, low, high]) & 1 == 0;
         let is_swapped = (is_low_first != (low == first)) != (game % 2 == 1);
         let seats = if is_swapped { [bots[1], bots[0]] } else { bots };
-        Pairing { board: 0, leg: game / 2, seats }
+        let regular = self.rules.best_of.get();
+        let leg = match game.checked_sub(regular) {
+            None => game / 2,
+            Some(extra) => regular.div_ceil(2) + extra / 2,
+        };
+        Pairing { board: 0, leg, seats }
     }
 }
 

@@ -253,7 +253,9 @@ fn derive(
         checked,
     };
     let end = source.derive(&file, |planned| comparison.compare(&planned));
-    if let Some(ranks) = comparison.finish(end) {
+    // Ranks of an edition that is not complete follow its results a moment later.
+    let is_complete = comparison.complete;
+    if let Some(ranks) = comparison.finish(end).filter(|_| is_complete) {
         checked.differences.extend(rank_differences(export, source, &ranks)?);
     }
     Ok(())

@@ -64,6 +64,8 @@ resource! {
         score: Vec<String>;
         /// The mean of the first component: per match, or per episode in games with episodes.
         mean: f64;
+        /// Always null: what can be concluded is in `statistics`.
+        interval95: Option<f64> = message.margin;
         /// The number of forfeits by kind.
         forfeits: ForfeitCounts = ForfeitCounts::new(&message.forfeits);
         /// The number of invalid replies that did not cause a forfeit.
