@@ -156,6 +156,7 @@ fn played(run: i32, number: i64) -> MatchStatus {
     };
     MatchStatus {
         board: None,
+        block: None,
         r#match: format!("finals/{number}"),
         tournament: "finals".into(),
         state: "counted".into(),

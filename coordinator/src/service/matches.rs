@@ -391,6 +391,7 @@ fn published_seed(tournament: &Tournament, edition: i32) -> Option<Seed> {
 fn add_seed(edition: Option<Seed>, seed_key: i64, status: &mut MatchStatus) {
     if let Some(edition) = edition {
         status.seed = deal_seed(edition, seed_key).0.to_vec();
+        status.seed_key = Some(seed_key);
     }
 }
 
@@ -430,7 +431,7 @@ fn played_match<'a>(
         transcript: result.transcript.to_vec(),
         wall_ms: result.wall_ms,
         level: played.level.clone(),
-        seed_key: Some(played.seed_key),
+        block: Some(played.seed_key),
         board: played.board.map(i32::from),
         ..MatchStatus::default()
     }

@@ -228,7 +228,7 @@ fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, leg: u32, columns: us
     for (number, seat) in (1_usize..).zip(&status.seats) {
         let mut row = vec![
             escape_formula(&status.r#match),
-            optional(status.seed_key),
+            optional(status.block),
             leg.to_string(),
             optional(status.board),
             number.to_string(),

@@ -41,7 +41,7 @@ resource! {
         /// The parameters that differ from the tournament's.
         params: Option<Value> = serde_json::from_str(&message.params).ok();
         /// Matches with the same seed key have the same seed. A number in decimal digits.
-        seed_key: Option<String> = message.seed_key.map(|key| key.to_string());
+        seed_key: Option<String> = message.block.map(|key| key.to_string());
         /// The index of the tournament's board, from 0, if there are several.
         board: Option<i32>;
         /// The BLAKE3 hash of the transcript, once played.
