@@ -86,7 +86,7 @@ impl Tally {
         self.bad_answers -= other.bad_answers;
     }
 
-    /// The mean of the first component over so many matches or episodes; None if there are none.
+    /// The mean of the first component over `count` matches or episodes. None without matches.
     #[expect(clippy::cast_precision_loss, reason = "a mean is shown with a few digits")]
     pub fn mean_over(&self, count: i64) -> Option<f64> {
         let sum = self.score.first().copied().unwrap_or(0);

@@ -410,9 +410,11 @@ impl Pool {
         }
     }
 
-    /// The degrees of freedom of a stratum of so many blocks. The variance of a difference sums
-    /// over k strata, and with them k times the average: so a stratum's scatter counts more than
-    /// once, and the degrees are fewer than the blocks (Satterthwaite, for equal variances).
+    /// The degrees of freedom of a stratum with this number of blocks.
+    ///
+    /// The variance of a difference is a sum over k strata, and includes the average k times. So
+    /// the scatter of a stratum counts more than once, and there are fewer degrees than blocks
+    /// (Satterthwaite, for equal variances).
     fn degrees_of(&self, blocks: usize) -> f64 {
         let together = (2.0 * self.members / self.entrants).min(self.strata);
         let mean = 1.0 + self.degrees / self.strata;
