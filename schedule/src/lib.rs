@@ -18,6 +18,7 @@ mod roster_history;
 mod round_robin;
 mod seeded_mix;
 mod solo;
+pub mod swiss;
 mod tables;
 
 pub use bot::{Bot, MAX_BOTS, Member, Owner};

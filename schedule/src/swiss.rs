@@ -1,0 +1,19 @@
+//! Swiss pairings: each round pairs players with equal scores who have not met.
+//!
+//! This is the FIDE Dutch system (FIDE Handbook C.04.3, in force from February 2026). The rules
+//! define exactly one pairing of each round, so every program that follows them gives the same one.
+//! See [`bracket`] for how it is found.
+
+mod bracket;
+mod card;
+mod colours;
+mod criteria;
+mod history;
+mod matching;
+mod round;
+mod trf;
+mod weight;
+
+pub use history::{Colour, Player, Round};
+pub use round::{Pairing, Pairings, Swiss, SwissError};
+pub use trf::{MAX_TRF_PLAYERS, trf};
