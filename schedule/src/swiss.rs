@@ -7,9 +7,12 @@
 mod bracket;
 mod card;
 mod colours;
+mod completion;
 mod criteria;
+mod direct;
 mod history;
 mod matching;
+mod preferences;
 mod round;
 mod trf;
 mod weight;

@@ -91,9 +91,9 @@ impl<'a, W: Weight> Pairing<'a, W> {
         Ok(self.pairs)
     }
 
-    /// The number of vertices: all players, and the bye.
+    /// The number of vertices: all players, and the bye or the exits.
     fn size(&self) -> usize {
-        self.bracket.cards.len().next_multiple_of(2)
+        (self.bracket.cards.len() + self.bracket.exits).next_multiple_of(2)
     }
 
     /// A matching that meets the criteria best.

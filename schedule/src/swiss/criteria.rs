@@ -45,6 +45,10 @@ pub(super) struct Bracket<'a> {
     pub(super) end: usize,
     /// The number of players in the bracket and in the next score group.
     pub(super) next_end: usize,
+    /// The number of vertices for players of lower score groups that are left out: from
+    /// `exits_from` on, players can be matched with those.
+    pub(super) exits: usize,
+    pub(super) exits_from: usize,
     /// Whether the only player of the bracket without an opponent gets the bye.
     pub(super) bye_is_last: bool,
 }
@@ -144,9 +148,12 @@ impl<'a> Criteria<'a> {
     }
 
     /// The weight of the pair of the players at two positions, the smaller first; `None` if they
-    /// cannot meet.
+    /// cannot meet, or if both moved down.
     pub(super) fn weight<W: Weight>(&self, higher: usize, lower: usize) -> Option<W> {
         let bracket = &self.bracket;
+        if bracket.exits > 0 && lower >= bracket.cards.len() {
+            return (higher >= bracket.exits_from).then_some(W::ZERO);
+        }
         let first = bracket.cards[higher];
         let Some(&second) = bracket.cards.get(lower) else {
             return bracket.rules.may_sit_out(first).then(|| self.bye_weight(first));
@@ -154,7 +161,10 @@ impl<'a> Criteria<'a> {
         if !bracket.rules.may_meet(first, second) {
             return None;
         }
-        if lower < bracket.moved || lower >= bracket.next_end {
+        if lower < bracket.moved {
+            return None;
+        }
+        if lower >= bracket.next_end {
             return Some(W::ZERO);
         }
         let here = lower < bracket.end;

@@ -2,12 +2,14 @@
 
 use thiserror::Error;
 
-use super::bracket;
+use super::bracket::{self, Pair};
 use super::card::{Card, Extra, cards};
 use super::colours;
+use super::completion::Rest;
 use super::criteria::{Bracket, Rules};
+use super::direct;
 use super::history::{Colour, Player};
-use super::matching::Matcher;
+use super::matching::{Matcher, NoMatching};
 
 /// The half points of a won round.
 pub(super) const WIN: u32 = 2;
@@ -84,12 +86,8 @@ impl Swiss {
         let mut moved = 0;
         while remaining.len() > 1 {
             let end = group_end(&remaining, moved);
-            let next_end = group_end(&remaining, end);
-            let bye_is_last =
-                rules.bye_score.is_some_and(|score| score >= remaining[end - 1].score);
-            let bracket =
-                Bracket { rules: &rules, cards: &remaining, moved, end, next_end, bye_is_last };
-            let pairs = bracket::pair(bracket).map_err(|_| no_pairing.clone())?;
+            let pairs = pair_bracket(&rules, &remaining, moved, end);
+            let pairs = pairs.map_err(|NoMatching| no_pairing.clone())?;
             let mut paired = vec![false; remaining.len()];
             for (first, second) in pairs {
                 paired[first] = true;
@@ -116,6 +114,82 @@ impl Swiss {
     }
 }
 
+/// The numbers of players below the next score group that an attempt looks at, before one that
+/// looks at all.
+const WINDOWS: [usize; 2] = [64, 512];
+
+/// Pairs the bracket of the first `end` players. The first `moved` of them come from brackets above.
+///
+/// The pairing of a bracket depends on all players below, but nearly always only because all of
+/// them must be paired, which is easy. So most attempts leave most of them out. If the result lets
+/// the others be paired, it is the best of all: those left out can only forbid pairings.
+fn pair_bracket(
+    rules: &Rules,
+    cards: &[&Card],
+    moved: usize,
+    end: usize,
+) -> Result<Vec<Pair>, NoMatching> {
+    if end == 1 {
+        return Ok(Vec::new());
+    }
+    let next_end = group_end(cards, end);
+    let bye_is_last = rules.bye_score.is_some_and(|score| score >= cards[end - 1].score);
+    let bracket =
+        Bracket { rules, cards, moved, end, next_end, exits: 0, exits_from: 0, bye_is_last };
+    if let Some(pairs) = direct::pair(&bracket) {
+        let rest = rest(cards, end, &pairs);
+        let ideal = if bye_is_last {
+            let below = Rest { rules, cards: &cards[end..], moved: 0, end: 0 };
+            below.completes()
+        } else {
+            let moved = rest.len() - (cards.len() - end);
+            Rest { rules, cards: &rest, moved, end: moved + next_end - end }.completes_ideally()
+        };
+        if ideal {
+            return Ok(pairs);
+        }
+    }
+    for beyond in WINDOWS {
+        let Some(window) = window(&bracket, beyond) else { break };
+        let Ok(pairs) = bracket::pair(window) else { continue };
+        let rest = rest(cards, end, &pairs);
+        let moved = rest.len() - (cards.len() - end);
+        if (Rest { rules, cards: &rest, moved, end: 0 }).completes() {
+            return Ok(pairs);
+        }
+    }
+    bracket::pair(bracket)
+}
+
+/// The players who are left after a bracket has been paired.
+fn rest<'a>(cards: &[&'a Card], end: usize, pairs: &[Pair]) -> Vec<&'a Card> {
+    let mut paired = vec![false; end];
+    for (first, second) in pairs {
+        paired[*first] = true;
+        paired[*second] = true;
+    }
+    let left = (0..end).filter(|at| !paired[*at]).map(|at| cards[at]);
+    left.chain(cards[end..].iter().copied()).collect()
+}
+
+/// The bracket without most of the players below the next score group. `None` if all matter.
+fn window<'a>(bracket: &Bracket<'a>, beyond: usize) -> Option<Bracket<'a>> {
+    let cards = bracket.cards;
+    let mut start = bracket.next_end;
+    let mut end = group_end(cards, start);
+    while end < (bracket.next_end + beyond).min(cards.len()) {
+        start = end;
+        end = group_end(cards, start);
+    }
+    let lowest = cards[end - 1].score;
+    let bye_is_inside = bracket.rules.bye_score.is_some_and(|score| score >= lowest);
+    if bye_is_inside || end + beyond / 2 > cards.len() {
+        return None;
+    }
+    let exits = 8 + end % 2;
+    Some(Bracket { cards: &cards[..end], exits, exits_from: start, ..*bracket })
+}
+
 /// The position after the last player with the score of the one at `start`.
 fn group_end(cards: &[&Card], start: usize) -> usize {
     let Some(first) = cards.get(start) else { return start };
@@ -134,6 +208,9 @@ fn with_bye_score(rules: Rules, cards: &[&Card]) -> Option<Rules> {
     scores.dedup();
     let mut tries = scores.into_iter().map(|score| Rules { bye_score: Some(score), ..rules });
     tries.find(|rules| {
+        if (Rest { rules, cards, moved: 0, end: 0 }).completes() {
+            return true;
+        }
         let mut matcher = Matcher::<i128>::new(cards.len() + 1, |first, second| {
             let fits = match cards.get(second) {
                 Some(other) => rules.may_meet(cards[first], other),

@@ -6,31 +6,31 @@ use arbiter_schedule::swiss::{Pairings, Player, Round, Swiss, SwissError};
 
 /// How often something happens, in thousandths per player and round.
 #[derive(Clone, Copy, Debug)]
-pub struct Chances {
+pub(crate) struct Chances {
     /// A player is absent for one round.
-    pub absent: u64,
+    pub(crate) absent: u64,
     /// A player leaves for good.
-    pub leaves: u64,
+    pub(crate) leaves: u64,
     /// A player comes after the first round.
-    pub late: u64,
+    pub(crate) late: u64,
     /// One of two paired players does not play.
-    pub forfeit: u64,
+    pub(crate) forfeit: u64,
     /// A game is drawn.
-    pub draw: u64,
+    pub(crate) draw: u64,
 }
 
 /// Numbers that depend on a seed.
 #[derive(Clone, Copy, Debug)]
-pub struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
     /// The numbers of a text.
-    pub fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self(Seed::of_text(text).derive_number("chance"))
     }
 
     /// A number below a limit.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = mix([self.0, limit]);
         self.0 % limit
     }
@@ -42,11 +42,11 @@ impl Chance {
 }
 
 /// A random tournament that is being played.
-pub struct Simulation {
+pub(crate) struct Simulation {
     /// The system.
-    pub swiss: Swiss,
+    pub(crate) swiss: Swiss,
     /// All players.
-    pub players: Vec<Player>,
+    pub(crate) players: Vec<Player>,
     chances: Chances,
     chance: Chance,
     /// The first round of each player, and the round in which the player leaves.
@@ -55,7 +55,7 @@ pub struct Simulation {
 
 impl Simulation {
     /// A tournament before its first round.
-    pub fn new(swiss: Swiss, players: usize, chances: Chances, mut chance: Chance) -> Self {
+    pub(crate) fn new(swiss: Swiss, players: usize, chances: Chances, mut chance: Chance) -> Self {
         let stay = |_| {
             let late = chance.happens(chances.late);
             let first = if late { 1 + chance.below(3) as usize } else { 0 };
@@ -68,7 +68,7 @@ impl Simulation {
     }
 
     /// Decides who takes part in the next round.
-    pub fn prepare(&mut self) {
+    pub(crate) fn prepare(&mut self) {
         let round = self.players[0].rounds.len();
         for (player, stay) in self.players.iter_mut().zip(&self.stays) {
             player.plays = stay.contains(&round) && !self.chance.happens(self.chances.absent);
@@ -76,7 +76,7 @@ impl Simulation {
     }
 
     /// Plays a round.
-    pub fn play(&mut self, pairings: &Pairings) {
+    pub(crate) fn play(&mut self, pairings: &Pairings) {
         use arbiter_schedule::swiss::Colour::{Black, White};
         let round = self.players[0].rounds.len();
         for pairing in &pairings.pairs {
@@ -126,7 +126,7 @@ impl Simulation {
     }
 
     /// Plays a whole tournament.
-    pub fn run(&mut self) -> Result<(), SwissError> {
+    pub(crate) fn run(&mut self) -> Result<(), SwissError> {
         while self.players[0].rounds.len() < self.swiss.rounds {
             self.prepare();
             let pairings = self.swiss.next_round(&self.players)?;
