@@ -17,6 +17,6 @@ mod round;
 mod trf;
 mod weight;
 
-pub use history::{Colour, Player, Round};
+pub use history::{Colour, Player, Round, Variant};
 pub use round::{Pairing, Pairings, Swiss, SwissError};
-pub use trf::{MAX_TRF_PLAYERS, trf};
+pub use trf::{MAX_TRF_PLAYERS, TrfError, trf};

@@ -1,6 +1,6 @@
 //! What the pairing of a round needs to know about each player.
 
-use super::history::{Colour, Player, Round};
+use super::history::{Colour, Player, Round, Variant};
 
 /// How much a player should get the preferred colour (C.04.3, 1.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,18 +69,17 @@ impl Card {
     }
 }
 
-/// The extra half points of each player before each round.
-pub(super) trait Extra {
-    /// The extra half points of a player before a round, counted from 0.
-    fn extra(&self, player: usize, round: usize) -> u32;
-}
-
 /// The cards of all players of the next round, the best first: by score, then by pairing number.
-/// `win` is the half points of a won round.
-pub(super) fn cards(players: &[Player], win: u32, extra: &impl Extra) -> Vec<Card> {
+/// `extra` gives the extra half points of a player before a round, both counted from 0.
+pub(super) fn cards(
+    players: &[Player],
+    variant: Variant,
+    extra: &impl Fn(usize, usize) -> u32,
+) -> Vec<Card> {
     let played = players.first().map_or(0, |player| player.rounds.len());
-    let totals: Vec<Vec<u32>> = players.iter().map(|player| running_totals(player, win)).collect();
-    let score = |player: usize, round: usize| totals[player][round] + extra.extra(player, round);
+    let totals: Vec<Vec<u32>> =
+        players.iter().map(|player| running_totals(player, variant)).collect();
+    let score = |player: usize, round: usize| totals[player][round] + extra(player, round);
     let mut cards = Vec::new();
     let mut number = 0;
     for (index, player) in players.iter().enumerate() {
@@ -98,7 +97,7 @@ pub(super) fn cards(players: &[Player], win: u32, extra: &impl Extra) -> Vec<Car
                 number,
                 score(index, played),
                 [float(1), float(2)],
-                win,
+                variant,
             ));
         }
         number += 1;
@@ -108,10 +107,10 @@ pub(super) fn cards(players: &[Player], win: u32, extra: &impl Extra) -> Vec<Car
 }
 
 /// The half points of a player before each round, and after the last one.
-fn running_totals(player: &Player, win: u32) -> Vec<u32> {
+fn running_totals(player: &Player, variant: Variant) -> Vec<u32> {
     let mut total = 0;
     let after = player.rounds.iter().map(|round| {
-        total += round.points(win);
+        total += round.points(variant);
         total
     });
     std::iter::once(0).chain(after).collect()
@@ -145,7 +144,7 @@ fn card(
     number: usize,
     score: u32,
     floats: [Float; 2],
-    win: u32,
+    variant: Variant,
 ) -> Card {
     let mut colours = Vec::new();
     let mut opponents = Vec::new();
@@ -177,7 +176,7 @@ fn card(
     let bye_allowed = !player.rounds.iter().any(|round| match round {
         Round::Played { .. } => false,
         Round::PairingBye => true,
-        Round::Forfeit { .. } | Round::Absent { .. } => round.points(win) >= win,
+        Round::Forfeit { .. } | Round::Absent { .. } => round.points(variant) >= variant.bye(),
     });
     Card {
         player: index,

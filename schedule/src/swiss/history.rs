@@ -20,6 +20,34 @@ impl Colour {
     }
 }
 
+/// What a round is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// One game.
+    #[default]
+    Single,
+    /// A match of two games with both colours. A colour is that of the first game.
+    Double,
+}
+
+impl Variant {
+    /// The half points of a round in which the player won everything.
+    pub fn win(self) -> u32 {
+        match self {
+            Self::Single => 2,
+            Self::Double => 4,
+        }
+    }
+
+    /// The half points of a pairing bye: a win, or a win and a draw (C.04.5).
+    pub fn bye(self) -> u32 {
+        match self {
+            Self::Single => 2,
+            Self::Double => 3,
+        }
+    }
+}
+
 /// One round of one player. Points are in half points: a won game is 2, a drawn game is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Round {
@@ -41,7 +69,7 @@ pub enum Round {
         /// Whether the player gets the points of a won game. Both can lose.
         won: bool,
     },
-    /// The player had no opponent because the number of players was odd. This counts as a win.
+    /// The player had no opponent because the number of players was odd.
     PairingBye,
     /// The player did not take part.
     Absent {
@@ -60,12 +88,13 @@ pub struct Player {
 }
 
 impl Round {
-    /// The half points of the player. `win` is the most that a round gives.
-    pub fn points(self, win: u32) -> u32 {
+    /// The half points of the player.
+    pub fn points(self, variant: Variant) -> u32 {
         match self {
             Self::Played { points, .. } | Self::Absent { points } => points,
-            Self::Forfeit { won: true, .. } | Self::PairingBye => win,
+            Self::Forfeit { won: true, .. } => variant.win(),
             Self::Forfeit { won: false, .. } => 0,
+            Self::PairingBye => variant.bye(),
         }
     }
 

@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn matchings_have_the_most_weight() {
         for seed in 0..3000 {
-            let size = 2 + 2 * (seed as usize % 5);
+            let size = 2 + 2 * usize::try_from(seed % 5).unwrap();
             let weight = random(seed, 1 + seed % 7);
             let mut matcher = Matcher::new(size, &weight);
             matcher.start();
@@ -295,7 +295,7 @@ mod tests {
             if matcher.solve().is_err() {
                 continue;
             }
-            let changed = seed as usize % size;
+            let changed = usize::try_from(seed).unwrap() % size;
             let added = |other: usize| i128::from(mix([seed, other as u64]) % 4) * 2;
             let after = |from: usize, to: usize| {
                 let other = if from == changed { Some(to) } else { None };
@@ -310,7 +310,7 @@ mod tests {
             matcher.release(changed);
             matcher.solve().unwrap();
             assert_eq!(Some(total(&matcher)), best(size, 0, &after), "graph {seed}");
-            let settled = (seed as usize + 3) % size;
+            let settled = (changed + 3) % size;
             let mate = matcher.mate(settled);
             matcher.settle(settled).unwrap();
             assert_eq!(matcher.mate(settled), mate);

@@ -3,16 +3,13 @@
 use thiserror::Error;
 
 use super::bracket::{self, Pair};
-use super::card::{Card, Extra, cards};
+use super::card::{Card, cards};
 use super::colours;
 use super::completion::Rest;
 use super::criteria::{Bracket, Rules};
 use super::direct;
-use super::history::{Colour, Player};
+use super::history::{Colour, Player, Variant};
 use super::matching::{Matcher, NoMatching};
-
-/// The half points of a won round.
-pub(super) const WIN: u32 = 2;
 
 /// A Swiss tournament.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +18,11 @@ pub struct Swiss {
     pub rounds: usize,
     /// The colour of the first player in the first round.
     pub initial: Colour,
+    /// What a round is.
+    pub variant: Variant,
+    /// The number of players at the top of the list with an accelerated start; 0 for none. See
+    /// [`Swiss::accelerated_group`].
+    pub accelerated: usize,
 }
 
 /// Two players who meet. They are positions in the list of players.
@@ -57,27 +59,37 @@ pub enum SwissError {
     },
 }
 
-/// No extra points.
-struct NoExtra;
-
-impl Extra for NoExtra {
-    fn extra(&self, _player: usize, _round: usize) -> u32 {
-        0
-    }
-}
-
 impl Swiss {
+    /// The number of players with an accelerated start, of those of the first round: half of them,
+    /// rounded up to an even number (FIDE's Baku acceleration).
+    pub fn accelerated_group(players: usize) -> usize {
+        2 * players.div_ceil(4)
+    }
+
+    /// The extra half points of a player in a round with an accelerated start, both counted from 0.
+    /// The first half of the rounds is accelerated: a won game in its first half, then half of it.
+    /// They count for the pairings alone.
+    pub fn extra(&self, player: usize, round: usize) -> u32 {
+        let accelerated = self.rounds.div_ceil(2);
+        let full = accelerated.div_ceil(2);
+        match round {
+            _ if player >= self.accelerated => 0,
+            _ if round < full => self.variant.win(),
+            _ if round < accelerated => self.variant.win() / 2,
+            _ => 0,
+        }
+    }
+
     /// The pairings of the next round. The players are in the order of their pairing numbers.
     ///
     /// # Errors
     /// If no pairing keeps the rules that have no exception.
     pub fn next_round(&self, players: &[Player]) -> Result<Pairings, SwissError> {
         let played = players.first().map_or(0, |player| player.rounds.len());
-        let win = WIN;
-        let cards = cards(players, win, &NoExtra);
+        let cards = cards(players, self.variant, &|player, round| self.extra(player, round));
         let no_pairing = SwissError::NoPairing { round: played + 1, players: cards.len() };
         let is_last = played + 1 >= self.rounds;
-        let half = (0..played).map(|_| win).sum::<u32>() / 2;
+        let half = (0..played).map(|_| self.variant.win()).sum::<u32>() / 2;
         let rules = Rules { top_above: is_last.then_some(half), bye_score: None };
         let refs: Vec<&Card> = cards.iter().collect();
         let rules = with_bye_score(rules, &refs).ok_or_else(|| no_pairing.clone())?;
@@ -221,4 +233,94 @@ fn with_bye_score(rules: Rules, cards: &[&Card]) -> Option<Rules> {
         matcher.start();
         matcher.solve().is_ok()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mix;
+    use crate::swiss::Round;
+
+    /// Plays a random round.
+    fn play(players: &mut [Player], pairings: &Pairings, seed: u64) {
+        let round = players[0].rounds.len();
+        for pairing in &pairings.pairs {
+            let number = mix([seed, round as u64, pairing.white as u64]);
+            let white = u32::try_from(number % 3).unwrap();
+            let both = [
+                (pairing.white, pairing.black, Colour::White, white),
+                (pairing.black, pairing.white, Colour::Black, 2 - white),
+            ];
+            for (player, opponent, colour, points) in both {
+                players[player].rounds.push(Round::Played { opponent, colour, points });
+            }
+        }
+        if let Some(bye) = pairings.bye {
+            players[bye].rounds.push(Round::PairingBye);
+        }
+        for (index, player) in players.iter_mut().enumerate() {
+            if player.rounds.len() == round {
+                player.rounds.push(Round::Absent { points: 0 });
+            }
+            player.plays = mix([seed, round as u64, index as u64, 1]) % 20 > 0;
+        }
+    }
+
+    /// Pairs each bracket of a round twice: by the shortest way, and by looking at all players.
+    fn compare(swiss: &Swiss, players: &[Player], seed: u64) {
+        let cards = cards(players, swiss.variant, &|_, _| 0);
+        let played = players[0].rounds.len();
+        let half = u32::try_from(played).unwrap();
+        let is_last = played + 1 == swiss.rounds;
+        let rules = Rules { top_above: is_last.then_some(half), bye_score: None };
+        let mut cards: Vec<&Card> = cards.iter().collect();
+        let rules = with_bye_score(rules, &cards).unwrap();
+        let mut moved = 0;
+        while cards.len() > 1 {
+            let end = group_end(&cards, moved);
+            let next_end = group_end(&cards, end);
+            let lowest = cards[end - 1].score;
+            let bye_is_last = rules.bye_score.is_some_and(|score| score >= lowest);
+            let bracket = Bracket {
+                rules: &rules,
+                cards: &cards,
+                moved,
+                end,
+                next_end,
+                exits: 0,
+                exits_from: 0,
+                bye_is_last,
+            };
+            let mut quick = pair_bracket(&rules, &cards, moved, end).unwrap();
+            let mut thorough = bracket::pair(bracket).unwrap();
+            quick.sort_unstable();
+            thorough.sort_unstable();
+            assert_eq!(quick, thorough, "seed {seed}, round {}", played + 1);
+            let below = cards.len() - end;
+            cards = rest(&cards, end, &quick);
+            moved = cards.len() - below;
+            if below == 0 {
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn short_ways_find_the_same_pairings_as_a_look_at_all_players() {
+        for seed in 0..60 {
+            let size = [5, 8, 13, 30, 61, 150][usize::try_from(seed % 6).unwrap()];
+            let swiss = Swiss {
+                rounds: 7.min(size - 2),
+                initial: Colour::White,
+                variant: Variant::Single,
+                accelerated: 0,
+            };
+            let mut players = vec![Player { rounds: Vec::new(), plays: true }; size];
+            while players[0].rounds.len() < swiss.rounds {
+                let Ok(pairings) = swiss.next_round(&players) else { break };
+                compare(&swiss, &players, seed);
+                play(&mut players, &pairings, seed);
+            }
+        }
+    }
 }

@@ -4,38 +4,73 @@
 
 use std::fmt::Write;
 
-use super::history::{Colour, Player, Round};
-use super::round::{Swiss, WIN};
+use thiserror::Error;
+
+use super::history::{Colour, Player, Round, Variant};
+use super::round::Swiss;
 
 /// The most players that the format can number.
 pub const MAX_TRF_PLAYERS: usize = 9999;
 
-/// The report of a tournament. The names are those of the players, in the same order; longer ones
-/// than 33 characters are cut. `None` if the format has no room for so many players.
-pub fn trf(swiss: &Swiss, title: &str, players: &[Player], names: &[String]) -> Option<String> {
+/// Why a tournament has no report in this format.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TrfError {
+    /// There are too many players.
+    #[error("TRF16 has no room for {players} players; at most {MAX_TRF_PLAYERS} can be reported")]
+    TooManyPlayers {
+        /// The number of players.
+        players: usize,
+    },
+    /// A round has two games.
+    #[error("TRF16 has no matches of two games; only a Swiss of single games can be reported")]
+    TwoGames,
+}
+
+/// The report of a tournament. The names are those of the players, in the same order. Of longer
+/// ones only 33 characters fit.
+///
+/// # Errors
+/// If the format has no room for the tournament.
+pub fn trf(
+    swiss: &Swiss,
+    title: &str,
+    players: &[Player],
+    names: &[String],
+) -> Result<String, TrfError> {
+    if swiss.variant == Variant::Double {
+        return Err(TrfError::TwoGames);
+    }
     if players.len() > MAX_TRF_PLAYERS {
-        return None;
+        return Err(TrfError::TooManyPlayers { players: players.len() });
     }
     let mut text = format!("012 {}\n062 {}\n", one_line(title), players.len());
     text += "092 Individual: Swiss-System (Dutch)\n";
-    let places = places(players);
+    let variant = swiss.variant;
+    let places = places(players, variant);
     for (index, player) in players.iter().enumerate() {
         let name: String =
             one_line(names.get(index).map_or("", String::as_str)).chars().take(33).collect();
-        let points = halves(total(player));
+        let points = halves(total(player, variant));
         let place = places[index];
         let number = index + 1;
         write!(text, "001 {number:>4}      {name:<33} {:>4}{:28}{points:>4} {place:>4}", "", "")
             .expect("a string takes all text");
         for round in &player.rounds {
             text += "  ";
-            text += &entry(*round);
+            text += &entry(*round, variant);
         }
         text.push('\n');
     }
     let colour = if swiss.initial == Colour::White { "white1" } else { "black1" };
+    for player in 0..swiss.accelerated.min(players.len()) {
+        write!(text, "XXA {:>4}", player + 1).expect("a string takes all text");
+        for round in 0..swiss.rounds {
+            text += &format!(" {:>4}", halves(swiss.extra(player, round)));
+        }
+        text.push('\n');
+    }
     write!(text, "XXR {}\nXXC {colour}\n", swiss.rounds).expect("a string takes all text");
-    Some(text)
+    Ok(text)
 }
 
 /// A text without line breaks.
@@ -44,8 +79,8 @@ fn one_line(text: &str) -> String {
 }
 
 /// The half points of a player.
-fn total(player: &Player) -> u32 {
-    player.rounds.iter().map(|round| round.points(WIN)).sum()
+fn total(player: &Player, variant: Variant) -> u32 {
+    player.rounds.iter().map(|round| round.points(variant)).sum()
 }
 
 /// Half points as points.
@@ -54,9 +89,9 @@ fn halves(points: u32) -> String {
 }
 
 /// The place of each player, from 1: by points, then by number.
-fn places(players: &[Player]) -> Vec<usize> {
+fn places(players: &[Player], variant: Variant) -> Vec<usize> {
     let mut order: Vec<usize> = (0..players.len()).collect();
-    order.sort_by_key(|&player| (std::cmp::Reverse(total(&players[player])), player));
+    order.sort_by_key(|&player| (std::cmp::Reverse(total(&players[player], variant)), player));
     let mut places = vec![0; players.len()];
     for (place, player) in order.into_iter().enumerate() {
         places[player] = place + 1;
@@ -65,14 +100,14 @@ fn places(players: &[Player]) -> Vec<usize> {
 }
 
 /// One round of a player: the opponent's number, the colour and the result, in 8 columns.
-fn entry(round: Round) -> String {
+fn entry(round: Round, variant: Variant) -> String {
     let game = |opponent: usize, colour: Colour, result: char| {
         let colour = if colour == Colour::White { 'w' } else { 'b' };
         format!("{:>4} {colour} {result}", opponent + 1)
     };
     match round {
         Round::Played { opponent, colour, points } => {
-            let result = match (2 * points).cmp(&WIN) {
+            let result = match (2 * points).cmp(&variant.win()) {
                 std::cmp::Ordering::Less => '0',
                 std::cmp::Ordering::Equal => '=',
                 std::cmp::Ordering::Greater => '1',
@@ -84,7 +119,7 @@ fn entry(round: Round) -> String {
         }
         Round::PairingBye => "0000 - U".to_owned(),
         Round::Absent { points: 0 } => "0000 - Z".to_owned(),
-        Round::Absent { points } if points < WIN => "0000 - H".to_owned(),
+        Round::Absent { points } if points < variant.win() => "0000 - H".to_owned(),
         Round::Absent { .. } => "0000 - F".to_owned(),
     }
 }

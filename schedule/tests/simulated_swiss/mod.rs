@@ -2,7 +2,7 @@
 
 use arbiter_games::Seed;
 use arbiter_schedule::mix;
-use arbiter_schedule::swiss::{Pairings, Player, Round, Swiss, SwissError};
+use arbiter_schedule::swiss::{Colour, Pairings, Player, Round, Swiss, SwissError, Variant};
 
 /// How often something happens, in thousandths per player and round.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +67,22 @@ impl Simulation {
         Self { swiss, players, chances, chance, stays }
     }
 
+    /// A tournament that depends on a seed: `scripts/swiss-check` has such ones checked.
+    pub(crate) fn of_seed(seed: &str, players: usize, rounds: usize, accelerated: bool) -> Self {
+        let mut chance = Chance::new(seed);
+        let initial = if chance.below(2) == 0 { Colour::White } else { Colour::Black };
+        let accelerated = if accelerated { Swiss::accelerated_group(players) } else { 0 };
+        let swiss = Swiss { rounds, initial, variant: Variant::Single, accelerated };
+        let chances = Chances {
+            absent: chance.below(60),
+            leaves: chance.below(30),
+            late: chance.below(60),
+            forfeit: chance.below(30),
+            draw: chance.below(500),
+        };
+        Self::new(swiss, players, chances, chance)
+    }
+
     /// Decides who takes part in the next round.
     pub(crate) fn prepare(&mut self) {
         let round = self.players[0].rounds.len();
@@ -77,7 +93,7 @@ impl Simulation {
 
     /// Plays a round.
     pub(crate) fn play(&mut self, pairings: &Pairings) {
-        use arbiter_schedule::swiss::Colour::{Black, White};
+        use Colour::{Black, White};
         let round = self.players[0].rounds.len();
         for pairing in &pairings.pairs {
             let white = pairing.white;
@@ -92,10 +108,12 @@ impl Simulation {
                 }
                 continue;
             }
-            let points = self.result(white, black);
+            let win = self.swiss.variant.win();
+            let games = win / 2;
+            let points = (0..games).map(|_| self.result(white, black)).sum();
             let played = Round::Played { opponent: black, colour: White, points };
             self.players[white].rounds.push(played);
-            let played = Round::Played { opponent: white, colour: Black, points: 2 - points };
+            let played = Round::Played { opponent: white, colour: Black, points: win - points };
             self.players[black].rounds.push(played);
         }
         if let Some(bye) = pairings.bye {
