@@ -4,6 +4,7 @@
 //! programs on the machine do not count.
 
 #[path = "../tests/simulated_swiss/mod.rs"]
+#[expect(dead_code, reason = "tests use all of it")]
 mod simulated_swiss;
 
 use std::fs;

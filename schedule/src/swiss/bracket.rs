@@ -1,9 +1,9 @@
 //! The pairing of one bracket: of all pairings that meet the criteria best, the first one in the
 //! order of C.04.3, 3 and 4.
 //!
-//! 1. A matching of maximum weight of all remaining players tells how well the criteria can be met:
-//!    pairs inside the bracket and the next score group have weights, all other pairs have weight 0.
-//!    They only guarantee that the rest of the round can be paired (C4).
+//! 1. A matching of maximum weight of all remaining players tells how well the criteria can be
+//!    met: pairs inside the bracket and the next score group have weights, all other pairs have
+//!    weight 0. They only guarantee that the rest of the round can be paired (C4).
 //! 2. In a bracket with moved players, the highest of them are paired, each with the highest
 //!    possible opponent.
 //! 3. The others form the remainder: as few players as possible are exchanged between its upper and
@@ -33,6 +33,8 @@ pub(super) fn pair(bracket: Bracket<'_>) -> Result<Vec<Pair>, NoMatching> {
     } else if needed <= Wide::<4>::BITS {
         Pairing::<Wide<4>>::new(bracket, criteria).run()
     } else {
+        // More bits take players from about a hundred score groups that had no opponents there.
+        assert!(needed <= Wide::<48>::BITS, "{needed} bits for the criteria of a bracket");
         Pairing::<Wide<48>>::new(bracket, criteria).run()
     }
 }

@@ -38,7 +38,8 @@ pub(super) fn colour(first: &Card, second: &Card, initial: Colour) -> Colour {
     let higher = if first_is_higher { first } else { second };
     let for_first = |colour: Colour| if first_is_higher { colour } else { colour.other() };
     let Some(wanted) = first.preference else {
-        let odd = higher.number % 2 == 0;
+        // Pairing numbers start at 0 here, so the odd ones of the rules are even.
+        let odd = higher.number.is_multiple_of(2);
         return for_first(if odd { initial } else { initial.other() });
     };
     if let Some(first_wins) = stronger(first, second) {

@@ -206,12 +206,12 @@ impl<'a> Sides<'a> {
         let mut from = vec![NONE; self.lower.len()];
         let mut queue = vec![root];
         while let Some(upper) = queue.pop() {
-            for kind in 0..lists.len() {
+            for (kind, list) in lists.iter_mut().enumerate() {
                 if !self.kinds_fit(self.kinds.upper[upper], kind) {
                     continue;
                 }
                 let mut left = Vec::new();
-                for lower in std::mem::take(&mut lists[kind]) {
+                for lower in std::mem::take(list) {
                     if !self.fits(upper, lower) {
                         left.push(lower);
                         continue;
@@ -223,7 +223,7 @@ impl<'a> Sides<'a> {
                     }
                     queue.push(self.owners[lower]);
                 }
-                lists[kind] = left;
+                *list = left;
             }
         }
         None
@@ -284,12 +284,12 @@ impl<'a> Sides<'a> {
         let mut ways = vec![NONE; self.mates.len()];
         let mut queue = vec![self.mates[settled]];
         while let Some(lower) = queue.pop() {
-            for kind in 0..lists.len() {
+            for (kind, list) in lists.iter_mut().enumerate() {
                 if !self.kinds_fit(kind, self.kinds.lower[lower]) {
                     continue;
                 }
                 let mut left = Vec::new();
-                for upper in std::mem::take(&mut lists[kind]) {
+                for upper in std::mem::take(list) {
                     if self.fits(upper, lower) {
                         ways[upper] = lower;
                         queue.push(self.mates[upper]);
@@ -297,7 +297,7 @@ impl<'a> Sides<'a> {
                         left.push(upper);
                     }
                 }
-                lists[kind] = left;
+                *list = left;
             }
         }
         ways

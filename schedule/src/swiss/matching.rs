@@ -222,7 +222,7 @@ impl<W: Weight> Matcher<W> {
     /// Settles the matched edge of a vertex for good: both ends leave the graph.
     ///
     /// # Errors
-    /// If the others have no perfect matching. They have one: the present one.
+    /// If the others have no perfect matching. They have one as long as the matching is perfect.
     pub(super) fn settle(&mut self, vertex: usize) -> Result<(), NoMatching> {
         let mate = self.mates[vertex];
         self.dissolve(vertex);

@@ -8,7 +8,7 @@ use super::colours;
 use super::completion::Rest;
 use super::criteria::{Bracket, Rules};
 use super::direct;
-use super::history::{Colour, Player, Variant};
+use super::history::{Colour, Player, Round, Variant};
 use super::matching::{Matcher, NoMatching};
 
 /// A Swiss tournament.
@@ -46,6 +46,32 @@ pub struct Pairings {
 /// Why a round cannot be paired.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SwissError {
+    /// The players have different numbers of rounds.
+    #[error(
+        "player {} has {rounds} rounds, player 1 has {expected}; \
+        give each player one entry for each round, absent or not", player + 1
+    )]
+    UnequalRounds {
+        /// The position of the player.
+        player: usize,
+        /// The number of the player's rounds.
+        rounds: usize,
+        /// The number of rounds of the first player.
+        expected: usize,
+    },
+    /// A player met an opponent that does not exist.
+    #[error(
+        "player {} met player {}, but there are {players} players; correct the history",
+        player + 1, opponent + 1
+    )]
+    UnknownOpponent {
+        /// The position of the player.
+        player: usize,
+        /// The position of the opponent.
+        opponent: usize,
+        /// The number of players.
+        players: usize,
+    },
     /// No complete pairing keeps the absolute criteria.
     #[error(
         "round {round} cannot be paired: the {players} players have met too often; \
@@ -83,8 +109,10 @@ impl Swiss {
     /// The pairings of the next round. The players are in the order of their pairing numbers.
     ///
     /// # Errors
-    /// If no pairing keeps the rules that have no exception.
+    /// If no pairing keeps the rules that have no exception, or the histories contradict each
+    /// other.
     pub fn next_round(&self, players: &[Player]) -> Result<Pairings, SwissError> {
+        check(players)?;
         let played = players.first().map_or(0, |player| player.rounds.len());
         let cards = cards(players, self.variant, &|player, round| self.extra(player, round));
         let no_pairing = SwissError::NoPairing { round: played + 1, players: cards.len() };
@@ -130,11 +158,17 @@ impl Swiss {
 /// looks at all.
 const WINDOWS: [usize; 2] = [64, 512];
 
-/// Pairs the bracket of the first `end` players. The first `moved` of them come from brackets above.
+/// How many of the lowest players in sight can be paired with those left out; one more if the
+/// number in sight is odd.
+const EXITS: usize = 8;
+
+/// Pairs the bracket of the first `end` players. The first `moved` of them come from brackets
+/// above.
 ///
 /// The pairing of a bracket depends on all players below, but nearly always only because all of
 /// them must be paired, which is easy. So most attempts leave most of them out. If the result lets
-/// the others be paired, it is the best of all: those left out can only forbid pairings.
+/// the others be paired, it is the best of all: those left out can only forbid pairings. (A few of
+/// the lowest players in sight may be paired with those left out, see [`EXITS`].)
 fn pair_bracket(
     rules: &Rules,
     cards: &[&Card],
@@ -198,8 +232,28 @@ fn window<'a>(bracket: &Bracket<'a>, beyond: usize) -> Option<Bracket<'a>> {
     if bye_is_inside || end + beyond / 2 > cards.len() {
         return None;
     }
-    let exits = 8 + end % 2;
+    let exits = EXITS + end % 2;
     Some(Bracket { cards: &cards[..end], exits, exits_from: start, ..*bracket })
+}
+
+/// Checks that the players have histories of the same length, with opponents that exist.
+fn check(players: &[Player]) -> Result<(), SwissError> {
+    let expected = players.first().map_or(0, |player| player.rounds.len());
+    for (index, player) in players.iter().enumerate() {
+        let rounds = player.rounds.len();
+        if rounds != expected {
+            return Err(SwissError::UnequalRounds { player: index, rounds, expected });
+        }
+        for round in &player.rounds {
+            if let Round::Played { opponent, .. } | Round::Forfeit { opponent, .. } = *round
+                && opponent >= players.len()
+            {
+                let players = players.len();
+                return Err(SwissError::UnknownOpponent { player: index, opponent, players });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The position after the last player with the score of the one at `start`.
@@ -239,7 +293,6 @@ fn with_bye_score(rules: Rules, cards: &[&Card]) -> Option<Rules> {
 mod tests {
     use super::*;
     use crate::mix;
-    use crate::swiss::Round;
 
     /// Plays a random round.
     fn play(players: &mut [Player], pairings: &Pairings, seed: u64) {
@@ -262,7 +315,7 @@ mod tests {
             if player.rounds.len() == round {
                 player.rounds.push(Round::Absent { points: 0 });
             }
-            player.plays = mix([seed, round as u64, index as u64, 1]) % 20 > 0;
+            player.plays = !mix([seed, round as u64, index as u64, 1]).is_multiple_of(20);
         }
     }
 

@@ -65,7 +65,8 @@ pub fn trf(
     for player in 0..swiss.accelerated.min(players.len()) {
         write!(text, "XXA {:>4}", player + 1).expect("a string takes all text");
         for round in 0..swiss.rounds {
-            text += &format!(" {:>4}", halves(swiss.extra(player, round)));
+            let points = halves(swiss.extra(player, round));
+            write!(text, " {points:>4}").expect("a string takes all text");
         }
         text.push('\n');
     }

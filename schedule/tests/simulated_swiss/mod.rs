@@ -35,6 +35,11 @@ impl Chance {
         self.0 % limit
     }
 
+    /// A position below a limit.
+    pub(crate) fn place(&mut self, limit: usize) -> usize {
+        usize::try_from(self.below(limit as u64)).expect("it is below a position")
+    }
+
     /// Whether something happens that happens so often in 1000 times.
     fn happens(&mut self, thousandths: u64) -> bool {
         self.below(1000) < thousandths
@@ -58,7 +63,7 @@ impl Simulation {
     pub(crate) fn new(swiss: Swiss, players: usize, chances: Chances, mut chance: Chance) -> Self {
         let stay = |_| {
             let late = chance.happens(chances.late);
-            let first = if late { 1 + chance.below(3) as usize } else { 0 };
+            let first = if late { 1 + chance.place(3) } else { 0 };
             let leaves = (first..swiss.rounds).find(|_| chance.happens(chances.leaves));
             first..leaves.unwrap_or(usize::MAX)
         };
@@ -138,8 +143,8 @@ impl Simulation {
             return 1;
         }
         let size = self.players.len() as u64;
-        let edge = (black as u64 + size - white as u64) * 1000 / (2 * size);
-        let edge = (2 * edge).saturating_sub(500).clamp(80, 920);
+        let distance = (black as u64 + size - white as u64) * 1000 / (2 * size);
+        let edge = (2 * distance).saturating_sub(500).clamp(80, 920);
         2 * u32::from(self.chance.happens(edge))
     }
 
