@@ -158,6 +158,10 @@ impl Swiss {
 /// looks at all.
 const WINDOWS: [usize; 2] = [64, 512];
 
+/// The most players of a bracket that is paired as if the next score group had an opponent for
+/// everyone.
+const MAX_ALONE: usize = 300;
+
 /// How many of the lowest players in sight can be paired with those left out; one more if the
 /// number in sight is odd.
 const EXITS: usize = 8;
@@ -193,6 +197,18 @@ fn pair_bracket(
         };
         if ideal {
             return Ok(pairs);
+        }
+    }
+    if !bye_is_last && end <= MAX_ALONE {
+        // Without a look at the next score group, as if it had an opponent for everyone.
+        let alone = Bracket { cards: &cards[..end], next_end: end, exits: end, ..bracket };
+        if let Ok(pairs) = bracket::pair(alone) {
+            let rest = rest(cards, end, &pairs);
+            let moved = rest.len() - (cards.len() - end);
+            let end = moved + next_end - end;
+            if (Rest { rules, cards: &rest, moved, end }).completes_ideally() {
+                return Ok(pairs);
+            }
         }
     }
     for beyond in WINDOWS {
