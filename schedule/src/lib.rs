@@ -22,6 +22,7 @@ mod round_robin;
 mod rounds;
 mod seeded_mix;
 mod solo;
+pub mod swiss;
 mod tables;
 
 pub use adjustment::Adjustment;

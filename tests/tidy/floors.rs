@@ -75,7 +75,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
         "schedule/src",
         &[
             "bot repetitions seeded_mix",
-            "certificate error roster_history",
+            "certificate error roster_history swiss",
             "episodes foursomes round_robin solo",
             "tables",
             "participants planned_match",

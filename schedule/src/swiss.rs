@@ -1,0 +1,27 @@
+//! Swiss pairings: each round pairs players with equal scores who have not met.
+//!
+//! This is the FIDE Dutch system (FIDE Handbook C.04.3, in force from February 2026). The rules
+//! define exactly one pairing of each round, so every program that follows them gives the same one:
+//! the score groups are paired from the top, each with the players that the groups above left over.
+//! `bracket.rs` tells how the pairing of one of them is found, and `direct.rs` how it is found
+//! quickly.
+//!
+//! [`Variant::Double`] pairs matches of two games by the same rules, with the colours of the first
+//! games. FIDE has a system for such tournaments that pairs differently (C.04.5).
+
+mod bracket;
+mod card;
+mod colours;
+mod completion;
+mod criteria;
+mod direct;
+mod history;
+mod matching;
+mod preferences;
+mod round;
+mod trf;
+mod weight;
+
+pub use history::{Colour, Player, Round, Variant};
+pub use round::{Pairing, Pairings, Swiss, SwissError};
+pub use trf::{MAX_TRF_PLAYERS, TrfError, trf};

@@ -1,0 +1,98 @@
+//! The least possible numbers of denied colour preferences in a bracket (C12, C13), and the pairs
+//! that every pairing with these numbers consists of.
+//!
+//! If more players want one colour than there are others, some pairs must have two of them. Each
+//! such pair denies one preference, so every pairing with the fewest denials has one of these
+//! players in *every* pair. Among such pairs, one with a mild preference denies no strong one. The
+//! proof is linear programming duality: each player gets a number, so that the numbers of two
+//! players add up to at least what their pair is worth. They add up to exactly that in the pairs
+//! below. So a pairing that has only such pairs is best, and every best pairing has only such
+//! pairs.
+
+use super::card::{Card, Strength};
+use super::colours;
+use super::criteria::Rules;
+use super::history::Colour;
+
+/// Which pairs a best pairing can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shortage {
+    /// All preferences can be met: no pair wants the same colour twice.
+    None,
+    /// Too many want this colour, but enough of them mildly: one of them is in each pair.
+    Mild(Colour),
+    /// As before, but too few want it mildly: each of those meets another who wants it.
+    Strong(Colour),
+}
+
+/// The pairs of a best pairing of a bracket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Preferences<'a> {
+    rules: &'a Rules,
+    shortage: Shortage,
+}
+
+impl<'a> Preferences<'a> {
+    /// Counts the preferences of all players of a bracket. `None` if they allow no simple answer.
+    pub(super) fn new(rules: &'a Rules, members: &[&Card]) -> Option<Self> {
+        let count = |colour| members.iter().filter(|card| card.preference == Some(colour)).count();
+        let most =
+            if count(Colour::White) > count(Colour::Black) { Colour::White } else { Colour::Black };
+        let wanting = count(most);
+        let others = members.len() - wanting;
+        let of = |strength| {
+            let wants = |card: &&&Card| card.preference == Some(most) && card.strength == strength;
+            members.iter().filter(wants).count()
+        };
+        let shortage = if wanting <= others {
+            Shortage::None
+        } else if of(Strength::Mild) >= (wanting - others) / 2 {
+            Shortage::Mild(most)
+        } else if rules.top_above.is_some() && of(Strength::Absolute) > 1 {
+            return None;
+        } else {
+            Shortage::Strong(most)
+        };
+        Some(Self { rules, shortage })
+    }
+
+    /// Whether a best pairing can have a pair, as far as colours tell. Depends on the preferred
+    /// colours and their strengths alone.
+    pub(super) fn suits(&self, a: &Card, b: &Card) -> bool {
+        match self.shortage {
+            Shortage::None => !a.wants_same(b),
+            Shortage::Mild(colour) => {
+                let wants = |card: &Card| card.preference == Some(colour);
+                (wants(a) || wants(b)) && !colours::denies_strong(a, b)
+            }
+            Shortage::Strong(colour) => {
+                let wants = |card: &Card| card.preference == Some(colour);
+                let mildly = |card: &Card| wants(card) && card.strength == Strength::Mild;
+                if mildly(a) || mildly(b) {
+                    wants(a) && wants(b) && !(mildly(a) && mildly(b))
+                } else {
+                    wants(a) || wants(b)
+                }
+            }
+        }
+    }
+
+    /// Whether a best pairing can have a pair.
+    pub(super) fn fits(&self, a: &Card, b: &Card) -> bool {
+        self.suits(a, b)
+            && self.rules.may_meet(a, b)
+            && !(self.rules.top_above.is_some()
+                && (colours::unbalances(a, b) || colours::repeats_twice(a, b)))
+    }
+
+    /// Whether a player of a bracket with an odd number of players can be the one without a pair.
+    pub(super) fn may_stay(&self, card: &Card) -> bool {
+        match self.shortage {
+            Shortage::None => true,
+            Shortage::Mild(colour) => card.preference == Some(colour),
+            Shortage::Strong(colour) => {
+                card.preference == Some(colour) && card.strength != Strength::Mild
+            }
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! The pairing of a round, bracket by bracket.
+
+use thiserror::Error;
+
+use super::bracket::{self, Pair};
+use super::card::{Card, cards};
+use super::colours;
+use super::completion::Rest;
+use super::criteria::{Bracket, Rules};
+use super::direct;
+use super::history::{Colour, Player, Round, Variant};
+use super::matching::{Matcher, NoMatching};
+
+/// A Swiss tournament.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Swiss {
+    /// The number of rounds.
+    pub rounds: usize,
+    /// The colour of the first player in the first round.
+    pub initial: Colour,
+    /// What a round is.
+    pub variant: Variant,
+    /// The number of players at the top of the list with an accelerated start; 0 for none. See
+    /// [`Swiss::accelerated_group`].
+    pub accelerated: usize,
+}
+
+/// Two players who meet. They are positions in the list of players.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pairing {
+    /// The player with the white pieces.
+    pub white: usize,
+    /// The player with the black pieces.
+    pub black: usize,
+}
+
+/// The pairings of a round.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pairings {
+    /// The pairs, from the players with the highest scores on.
+    pub pairs: Vec<Pairing>,
+    /// The player without an opponent, if the number of players is odd.
+    pub bye: Option<usize>,
+}
+
+/// Why a round cannot be paired.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SwissError {
+    /// The players have different numbers of rounds.
+    #[error(
+        "player {} has {rounds} rounds, player 1 has {expected}; \
+        give each player one entry for each round, absent or not", player + 1
+    )]
+    UnequalRounds {
+        /// The position of the player.
+        player: usize,
+        /// The number of the player's rounds.
+        rounds: usize,
+        /// The number of rounds of the first player.
+        expected: usize,
+    },
+    /// A player met an opponent that does not exist.
+    #[error(
+        "player {} met player {}, but there are {players} players; correct the history",
+        player + 1, opponent + 1
+    )]
+    UnknownOpponent {
+        /// The position of the player.
+        player: usize,
+        /// The position of the opponent.
+        opponent: usize,
+        /// The number of players.
+        players: usize,
+    },
+    /// No complete pairing keeps the absolute criteria.
+    #[error(
+        "round {round} cannot be paired: the {players} players have met too often; \
+        play fewer rounds, or let more players take part"
+    )]
+    NoPairing {
+        /// The round, from 1.
+        round: usize,
+        /// The number of players of the round.
+        players: usize,
+    },
+}
+
+impl Swiss {
+    /// The number of players with an accelerated start, of those of the first round: half of them,
+    /// rounded up to an even number (FIDE's Baku acceleration).
+    pub fn accelerated_group(players: usize) -> usize {
+        2 * players.div_ceil(4)
+    }
+
+    /// The extra half points of a player in a round with an accelerated start, both counted from 0.
+    /// The first half of the rounds is accelerated: a won game in its first half, then half of it.
+    /// They count for the pairings alone.
+    pub fn extra(&self, player: usize, round: usize) -> u32 {
+        let accelerated = self.rounds.div_ceil(2);
+        let full = accelerated.div_ceil(2);
+        match round {
+            _ if player >= self.accelerated => 0,
+            _ if round < full => self.variant.win(),
+            _ if round < accelerated => self.variant.win() / 2,
+            _ => 0,
+        }
+    }
+
+    /// The pairings of the next round. The players are in the order of their pairing numbers.
+    ///
+    /// # Errors
+    /// If no pairing keeps the rules that have no exception, or the histories contradict each
+    /// other.
+    pub fn next_round(&self, players: &[Player]) -> Result<Pairings, SwissError> {
+        check(players)?;
+        let played = players.first().map_or(0, |player| player.rounds.len());
+        let cards = cards(players, self.variant, &|player, round| self.extra(player, round));
+        let no_pairing = SwissError::NoPairing { round: played + 1, players: cards.len() };
+        let is_last = played + 1 >= self.rounds;
+        let half = (0..played).map(|_| self.variant.win()).sum::<u32>() / 2;
+        let rules = Rules { top_above: is_last.then_some(half), bye_score: None };
+        let refs: Vec<&Card> = cards.iter().collect();
+        let rules = with_bye_score(rules, &refs).ok_or_else(|| no_pairing.clone())?;
+        let mut pairings = Pairings::default();
+        let mut remaining = refs;
+        let mut moved = 0;
+        while remaining.len() > 1 {
+            let end = group_end(&remaining, moved);
+            let pairs = pair_bracket(&rules, &remaining, moved, end);
+            let pairs = pairs.map_err(|NoMatching| no_pairing.clone())?;
+            let mut paired = vec![false; remaining.len()];
+            for (first, second) in pairs {
+                paired[first] = true;
+                paired[second] = true;
+                pairings.pairs.push(self.pairing(remaining[first], remaining[second]));
+            }
+            moved = paired[..end].iter().filter(|paired| !**paired).count();
+            let mut keep = paired.iter().map(|paired| !paired);
+            remaining.retain(|_| keep.next().unwrap_or(true));
+            if end == paired.len() {
+                break;
+            }
+        }
+        pairings.bye = remaining.first().map(|card| card.player);
+        Ok(pairings)
+    }
+
+    /// A pair with colours.
+    fn pairing(&self, first: &Card, second: &Card) -> Pairing {
+        match colours::colour(first, second, self.initial) {
+            Colour::White => Pairing { white: first.player, black: second.player },
+            Colour::Black => Pairing { white: second.player, black: first.player },
+        }
+    }
+}
+
+/// The numbers of players below the next score group that an attempt looks at, before one that
+/// looks at all.
+const WINDOWS: [usize; 2] = [64, 512];
+
+/// The most players of a bracket that is paired as if the next score group had an opponent for
+/// everyone.
+const MAX_ALONE: usize = 300;
+
+/// How many of the lowest players in sight can be paired with those left out; one more if the
+/// number in sight is odd.
+const EXITS: usize = 8;
+
+/// Pairs the bracket of the first `end` players. The first `moved` of them come from brackets
+/// above.
+///
+/// The pairing of a bracket depends on all players below, but nearly always only because all of
+/// them must be paired, which is easy. So most attempts leave most of them out. If the result lets
+/// the others be paired, it is the best of all: those left out can only forbid pairings. (A few of
+/// the lowest players in sight may be paired with those left out, see [`EXITS`].)
+fn pair_bracket(
+    rules: &Rules,
+    cards: &[&Card],
+    moved: usize,
+    end: usize,
+) -> Result<Vec<Pair>, NoMatching> {
+    if end == 1 {
+        return Ok(Vec::new());
+    }
+    let next_end = group_end(cards, end);
+    let bye_is_last = rules.bye_score.is_some_and(|score| score >= cards[end - 1].score);
+    let bracket =
+        Bracket { rules, cards, moved, end, next_end, exits: 0, exits_from: 0, bye_is_last };
+    if let Some(pairs) = direct::pair(&bracket) {
+        let rest = rest(cards, end, &pairs);
+        let ideal = if bye_is_last {
+            let below = Rest { rules, cards: &cards[end..], moved: 0, end: 0 };
+            below.completes()
+        } else {
+            let moved = rest.len() - (cards.len() - end);
+            Rest { rules, cards: &rest, moved, end: moved + next_end - end }.completes_ideally()
+        };
+        if ideal {
+            return Ok(pairs);
+        }
+    }
+    if !bye_is_last && end <= MAX_ALONE {
+        // Without a look at the next score group, as if it had an opponent for everyone.
+        let alone = Bracket { cards: &cards[..end], next_end: end, exits: end, ..bracket };
+        if let Ok(pairs) = bracket::pair(alone) {
+            let rest = rest(cards, end, &pairs);
+            let moved = rest.len() - (cards.len() - end);
+            let end = moved + next_end - end;
+            if (Rest { rules, cards: &rest, moved, end }).completes_ideally() {
+                return Ok(pairs);
+            }
+        }
+    }
+    for beyond in WINDOWS {
+        let Some(window) = window(&bracket, beyond) else { break };
+        let Ok(pairs) = bracket::pair(window) else { continue };
+        let rest = rest(cards, end, &pairs);
+        let moved = rest.len() - (cards.len() - end);
+        if (Rest { rules, cards: &rest, moved, end: 0 }).completes() {
+            return Ok(pairs);
+        }
+    }
+    bracket::pair(bracket)
+}
+
+/// The players who are left after a bracket has been paired.
+fn rest<'a>(cards: &[&'a Card], end: usize, pairs: &[Pair]) -> Vec<&'a Card> {
+    let mut paired = vec![false; end];
+    for (first, second) in pairs {
+        paired[*first] = true;
+        paired[*second] = true;
+    }
+    let left = (0..end).filter(|at| !paired[*at]).map(|at| cards[at]);
+    left.chain(cards[end..].iter().copied()).collect()
+}
+
+/// The bracket without most of the players below the next score group. `None` if all matter.
+fn window<'a>(bracket: &Bracket<'a>, beyond: usize) -> Option<Bracket<'a>> {
+    let cards = bracket.cards;
+    let mut start = bracket.next_end;
+    let mut end = group_end(cards, start);
+    while end < (bracket.next_end + beyond).min(cards.len()) {
+        start = end;
+        end = group_end(cards, start);
+    }
+    let lowest = cards[end - 1].score;
+    let bye_is_inside = bracket.rules.bye_score.is_some_and(|score| score >= lowest);
+    if bye_is_inside || end + beyond / 2 > cards.len() {
+        return None;
+    }
+    let exits = EXITS + end % 2;
+    Some(Bracket { cards: &cards[..end], exits, exits_from: start, ..*bracket })
+}
+
+/// Checks that the players have histories of the same length, with opponents that exist.
+fn check(players: &[Player]) -> Result<(), SwissError> {
+    let expected = players.first().map_or(0, |player| player.rounds.len());
+    for (index, player) in players.iter().enumerate() {
+        let rounds = player.rounds.len();
+        if rounds != expected {
+            return Err(SwissError::UnequalRounds { player: index, rounds, expected });
+        }
+        for round in &player.rounds {
+            if let Round::Played { opponent, .. } | Round::Forfeit { opponent, .. } = *round
+                && opponent >= players.len()
+            {
+                let players = players.len();
+                return Err(SwissError::UnknownOpponent { player: index, opponent, players });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The position after the last player with the score of the one at `start`.
+fn group_end(cards: &[&Card], start: usize) -> usize {
+    let Some(first) = cards.get(start) else { return start };
+    start + cards[start..].iter().take_while(|card| card.score == first.score).count()
+}
+
+/// Finds the lowest score of a player that can be without an opponent; `None` if there is no
+/// complete pairing.
+fn with_bye_score(rules: Rules, cards: &[&Card]) -> Option<Rules> {
+    if cards.len().is_multiple_of(2) {
+        return Some(rules);
+    }
+    let mut scores: Vec<u32> =
+        cards.iter().filter(|card| card.bye_allowed).map(|card| card.score).collect();
+    scores.sort_unstable();
+    scores.dedup();
+    let mut tries = scores.into_iter().map(|score| Rules { bye_score: Some(score), ..rules });
+    tries.find(|rules| {
+        if (Rest { rules, cards, moved: 0, end: 0 }).completes() {
+            return true;
+        }
+        let mut matcher = Matcher::<i128>::new(cards.len() + 1, |first, second| {
+            let fits = match cards.get(second) {
+                Some(other) => rules.may_meet(cards[first], other),
+                None => rules.may_sit_out(cards[first]),
+            };
+            fits.then_some(0)
+        });
+        matcher.start();
+        matcher.solve().is_ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mix;
+
+    /// Plays a random round.
+    fn play(players: &mut [Player], pairings: &Pairings, seed: u64) {
+        let round = players[0].rounds.len();
+        for pairing in &pairings.pairs {
+            let number = mix([seed, round as u64, pairing.white as u64]);
+            let white = u32::try_from(number % 3).unwrap();
+            let both = [
+                (pairing.white, pairing.black, Colour::White, white),
+                (pairing.black, pairing.white, Colour::Black, 2 - white),
+            ];
+            for (player, opponent, colour, points) in both {
+                players[player].rounds.push(Round::Played { opponent, colour, points });
+            }
+        }
+        if let Some(bye) = pairings.bye {
+            players[bye].rounds.push(Round::PairingBye);
+        }
+        for (index, player) in players.iter_mut().enumerate() {
+            if player.rounds.len() == round {
+                player.rounds.push(Round::Absent { points: 0 });
+            }
+            player.plays = !mix([seed, round as u64, index as u64, 1]).is_multiple_of(20);
+        }
+    }
+
+    /// Pairs each bracket of a round twice: by the shortest way, and by looking at all players.
+    fn compare(swiss: &Swiss, players: &[Player], seed: u64) {
+        let cards = cards(players, swiss.variant, &|_, _| 0);
+        let played = players[0].rounds.len();
+        let half = u32::try_from(played).unwrap();
+        let is_last = played + 1 == swiss.rounds;
+        let rules = Rules { top_above: is_last.then_some(half), bye_score: None };
+        let mut cards: Vec<&Card> = cards.iter().collect();
+        let rules = with_bye_score(rules, &cards).unwrap();
+        let mut moved = 0;
+        while cards.len() > 1 {
+            let end = group_end(&cards, moved);
+            let next_end = group_end(&cards, end);
+            let lowest = cards[end - 1].score;
+            let bye_is_last = rules.bye_score.is_some_and(|score| score >= lowest);
+            let bracket = Bracket {
+                rules: &rules,
+                cards: &cards,
+                moved,
+                end,
+                next_end,
+                exits: 0,
+                exits_from: 0,
+                bye_is_last,
+            };
+            let mut quick = pair_bracket(&rules, &cards, moved, end).unwrap();
+            let mut thorough = bracket::pair(bracket).unwrap();
+            quick.sort_unstable();
+            thorough.sort_unstable();
+            assert_eq!(quick, thorough, "seed {seed}, round {}", played + 1);
+            let below = cards.len() - end;
+            cards = rest(&cards, end, &quick);
+            moved = cards.len() - below;
+            if below == 0 {
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn short_ways_find_the_same_pairings_as_a_look_at_all_players() {
+        for seed in 0..60 {
+            let size = [5, 8, 13, 30, 61, 150][usize::try_from(seed % 6).unwrap()];
+            let swiss = Swiss {
+                rounds: 7.min(size - 2),
+                initial: Colour::White,
+                variant: Variant::Single,
+                accelerated: 0,
+            };
+            let mut players = vec![Player { rounds: Vec::new(), plays: true }; size];
+            while players[0].rounds.len() < swiss.rounds {
+                let Ok(pairings) = swiss.next_round(&players) else { break };
+                compare(&swiss, &players, seed);
+                play(&mut players, &pairings, seed);
+            }
+        }
+    }
+}
