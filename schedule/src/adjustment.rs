@@ -49,7 +49,7 @@ pub enum Adjustment {
 impl Schedule {
     /// The number that a new plan for these bots has instead of the requested one. `None` if it has
     /// the requested one, or if none was requested.
-    pub fn adjustment(self, bots: usize) -> Option<Adjustment> {
+    pub fn adjustment(&self, bots: usize) -> Option<Adjustment> {
         match self {
             Self::Foursomes(FoursomesConfig::Meetings(number)) => {
                 let requested = number.get();
@@ -71,13 +71,17 @@ impl Schedule {
             | Self::Tables(_)
             | Self::Solo(_)
             | Self::Episodes(_)
-            | Self::Knockout(_) => None,
+            | Self::Knockout(_)
+            | Self::Swiss(_)
+            | Self::Gauntlet(_)
+            | Self::Ladder(_)
+            | Self::Stages(_) => None,
         }
     }
 
     /// Like [`Self::adjustment`] for a plan that was changed because bots joined or left, or that
     /// keeps owners apart.
-    pub fn adjustment_of_changed(self, bots: usize) -> Option<Adjustment> {
+    pub fn adjustment_of_changed(&self, bots: usize) -> Option<Adjustment> {
         match self {
             Self::Foursomes(FoursomesConfig::Meetings(number)) => {
                 Some(Adjustment::LeastMeetings { requested: number.get() })

@@ -6,13 +6,15 @@ use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
 
 use super::participants::HistoryPlan;
+use super::swiss::{self, SwissRules};
 use super::{
-    Bot, Episodes, FoursomesConfig, Knockout, Matches, Member, NameKey, Participants, Plan,
-    RosterHistory, RoundPlan, RoundRobin, ScheduleError, Solo, Tables, foursomes, round_robin,
+    Bot, Episodes, FoursomesConfig, Gauntlet, Knockout, LadderRules, Matches, Member, NameKey,
+    Participants, Plan, RosterHistory, RoundPlan, RoundRobin, ScheduleError, Solo, Stages, Tables,
+    foursomes, gauntlet, ladder, round_robin,
 };
 
 /// The `[schedule]` of a tournament: the pairings and the number of matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Schedule {
     /// Matches of two: every bot against every other bot.
@@ -27,6 +29,14 @@ pub enum Schedule {
     Episodes(Episodes),
     /// Meetings of two: the loser is out.
     Knockout(Knockout),
+    /// Meetings of bots with equal points.
+    Swiss(SwissRules),
+    /// Candidates against a panel.
+    Gauntlet(Gauntlet),
+    /// Meetings where they tell most about ratings.
+    Ladder(LadderRules),
+    /// Several schedules, each with the best bots of the one before.
+    Stages(Stages),
 }
 
 impl Schedule {
@@ -34,32 +44,52 @@ impl Schedule {
     ///
     /// # Errors
     /// If there are too few or too many bots, or no such plan exists for them.
-    pub fn plan(self, bots: usize, seed: Seed) -> Result<Plan, ScheduleError> {
-        let seed = Self::schedule_seed(seed);
+    pub fn plan(&self, bots: usize, seed: Seed) -> Result<Plan, ScheduleError> {
+        let schedule_seed = Self::schedule_seed(seed);
+        let names = || NameKey::of_numbers(seed, bots);
         Ok(match self {
             Self::RoundRobin(rules) => {
-                Plan::Matches(Matches::Pairings(Box::new(rules.plan(bots, seed)?)))
+                Plan::Matches(Matches::Pairings(Box::new(rules.plan(bots, schedule_seed)?)))
             }
             Self::Foursomes(config) => {
-                Plan::Matches(Matches::Foursomes(Box::new(config.plan(bots, seed)?)))
+                Plan::Matches(Matches::Foursomes(Box::new(config.plan(bots, schedule_seed)?)))
             }
             Self::Tables(tables) => {
-                Plan::Matches(Matches::Tables(Arc::new(tables.plan(bots, seed)?).stream()))
+                Plan::Matches(Matches::Tables(Arc::new(tables.plan(bots, schedule_seed)?).stream()))
             }
             Self::Solo(solo) => Plan::Matches(Matches::Solo(solo.plan(bots)?)),
             Self::Episodes(episodes) => Plan::Episodes(episodes.plan(bots)?),
-            Self::Knockout(rules) => Plan::Rounds(RoundPlan::Knockout(rules.plan(bots, seed)?)),
+            Self::Knockout(rules) => {
+                Plan::Rounds(RoundPlan::Knockout(rules.plan(bots, schedule_seed)?))
+            }
+            Self::Swiss(rules) => Plan::Rounds(RoundPlan::Swiss(rules.among(&names())?)),
+            Self::Gauntlet(rules) => Plan::Rounds(RoundPlan::Gauntlet(rules.plan(bots, seed)?)),
+            Self::Ladder(rules) => Plan::Rounds(RoundPlan::Ladder(rules.among(&names())?)),
+            Self::Stages(stages) => {
+                Plan::Rounds(RoundPlan::Stages(Box::new(stages.among(&names(), seed)?)))
+            }
         })
     }
 
-    /// The plan for bots of these names, at the beginning of its first round. `None` if the
-    /// schedule has no rounds that depend on earlier results, or if it has episodes.
+    /// The plan for bots of these names, at the beginning of its first round. `seed` must be the
+    /// seed that made the keys of the names. `None` if the schedule has no rounds that depend on
+    /// earlier results, or if it has episodes.
     ///
     /// # Errors
     /// If there are too few or too many bots.
-    pub fn rounds(self, names: &[NameKey]) -> Result<Option<RoundPlan>, ScheduleError> {
+    pub fn rounds(
+        &self,
+        names: &[NameKey],
+        seed: Seed,
+    ) -> Result<Option<RoundPlan>, ScheduleError> {
         match self {
             Self::Knockout(rules) => Ok(Some(RoundPlan::Knockout(rules.among(names)?))),
+            Self::Swiss(rules) => Ok(Some(RoundPlan::Swiss(rules.among(names)?))),
+            Self::Gauntlet(rules) => Ok(Some(RoundPlan::Gauntlet(rules.among(names, seed)?))),
+            Self::Ladder(rules) => Ok(Some(RoundPlan::Ladder(rules.among(names)?))),
+            Self::Stages(stages) => {
+                Ok(Some(RoundPlan::Stages(Box::new(stages.among(names, seed)?))))
+            }
             Self::RoundRobin(_)
             | Self::Foursomes(_)
             | Self::Tables(_)
@@ -68,13 +98,22 @@ impl Schedule {
         }
     }
 
-    /// Whether later matches depend on the results of earlier ones.
-    pub fn depends_on_results(self) -> bool {
-        matches!(self, Self::Episodes(_) | Self::Knockout(_))
+    /// Whether the schedule is planned in rounds: later matches depend on the results of earlier
+    /// ones, or ranks follow from the plan.
+    pub fn depends_on_results(&self) -> bool {
+        match self {
+            Self::Episodes(_)
+            | Self::Knockout(_)
+            | Self::Swiss(_)
+            | Self::Gauntlet(_)
+            | Self::Ladder(_)
+            | Self::Stages(_) => true,
+            Self::RoundRobin(_) | Self::Foursomes(_) | Self::Tables(_) | Self::Solo(_) => false,
+        }
     }
 
     /// The plan for participants; `seed` must be the seed that created the participants.
-    pub fn plan_for(self, participants: &Participants, seed: Seed) -> Result<Plan, ScheduleError> {
+    pub fn plan_for(&self, participants: &Participants, seed: Seed) -> Result<Plan, ScheduleError> {
         Ok(Plan::Matches(match participants.plan() {
             Some(HistoryPlan::Foursomes(plan)) => Matches::Incremental(Box::new(plan.tables())),
             Some(HistoryPlan::Tables(plan)) => Matches::Tables(plan.stream()),
@@ -83,18 +122,22 @@ impl Schedule {
     }
 
     /// The smallest number of bots for which there is a plan.
-    pub fn min_bots(self) -> usize {
+    pub fn min_bots(&self) -> usize {
         match self {
             Self::RoundRobin(_) | Self::Knockout(_) => round_robin::SEATS,
             Self::Foursomes(_) => foursomes::MIN_BOTS,
             Self::Tables(tables) => tables.seats.get(),
             Self::Solo(_) | Self::Episodes(_) => 1,
+            Self::Swiss(_) => swiss::MIN_BOTS,
+            Self::Gauntlet(_) => gauntlet::MIN_BOTS,
+            Self::Ladder(_) => ladder::MIN_BOTS,
+            Self::Stages(stages) => stages.min_bots(),
         }
     }
 
     /// Whether a plan depends on the history of its bots. In other schedules a new bot changes no
     /// match of the other bots, so the list of bots is enough.
-    pub fn has_history(self) -> bool {
+    pub fn has_history(&self) -> bool {
         matches!(self, Self::Foursomes(_) | Self::Tables(_))
     }
 
@@ -104,7 +147,7 @@ impl Schedule {
     /// If there are too few bots, or too many for a counter for each pair, or if no such plan
     /// exists for the bots of the base, or it has no room for a change.
     pub fn participants(
-        self,
+        &self,
         history: &RosterHistory,
         members: &[Member],
         seed: Seed,
@@ -136,7 +179,7 @@ mod tests {
     use super::*;
     use crate::{CertificateBuilder, CertificateError, Claim, MAX_BOTS, MAX_PROOF_BYTES, Sides};
 
-    fn matches(schedule: Schedule, bots: usize) -> Matches {
+    fn matches(schedule: &Schedule, bots: usize) -> Matches {
         match schedule.plan(bots, Seed::of_text("proved")) {
             Ok(Plan::Matches(matches)) => matches,
             other => panic!("{other:?}"),
@@ -146,8 +189,8 @@ mod tests {
     #[test]
     fn a_false_claim_is_an_error() {
         for schedule in [
-            Schedule::Foursomes(FoursomesConfig::Least),
-            Schedule::RoundRobin(RoundRobin { sides: Sides::Balanced, ..RoundRobin::default() }),
+            &Schedule::Foursomes(FoursomesConfig::Least),
+            &Schedule::RoundRobin(RoundRobin { sides: Sides::Balanced, ..RoundRobin::default() }),
         ] {
             let participants = Participants::from(13);
             assert_eq!(matches(schedule, 13).prove(&participants), Ok(()));

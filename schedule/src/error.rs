@@ -47,4 +47,28 @@ pub enum ScheduleError {
         /// The number of bots.
         bots: usize,
     },
+    /// No bot of the panel of a gauntlet has entered.
+    #[error("no bot of the panel has entered ({panel}); enter one of them")]
+    NoPanel {
+        /// The names of the panel.
+        panel: String,
+    },
+    /// All bots of a gauntlet belong to the panel.
+    #[error("all {bots} bots belong to the panel; enter a candidate")]
+    NoCandidate {
+        /// The number of bots.
+        bots: usize,
+    },
+    /// A stage has more matches than can be kept in memory.
+    #[error("stage {stage} has {matches} matches, and at most {max} are possible; {remedy}")]
+    LargeStage {
+        /// The number of the stage, from 1.
+        stage: usize,
+        /// The number of its matches.
+        matches: u64,
+        /// The maximum.
+        max: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
 }

@@ -24,13 +24,13 @@
 mod bracket;
 mod certificate;
 
-use arbiter_games::{Seed, string_enum};
+use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::error::check_bots;
-use super::seeded_mix::{NameKey, mix};
-use super::{Bot, MatchBounds, Repetitions, ScheduleError};
+use super::seeded_mix::NameKey;
+use super::{MatchBounds, Repetitions, ScheduleError, Seeding};
 pub use bracket::{Bracket, DecidedBy, Decision, Fixture, Meeting};
 pub use certificate::{BracketCertificate, BracketError};
 
@@ -43,8 +43,7 @@ const MIN_BOTS_FOR_THIRD_PLACE: usize = 4;
 /// The name of this plan in errors.
 const PLAN: &str = "a knockout";
 
-/// Keys of [`mix`], so that numbers and sides are independent random choices.
-const NUMBERS: u64 = 4;
+/// A key of [`mix`](crate::mix), so that sides are independent of other random choices.
 const SIDES: u64 = 5;
 
 /// The options of a knockout.
@@ -69,33 +68,6 @@ impl Default for Knockout {
             third_place: false,
             seeding: Seeding::default(),
         }
-    }
-}
-
-string_enum! {
-    /// How bots get their numbers in the bracket.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-    #[serde(rename_all = "snake_case", try_from = "String")]
-    pub enum Seeding {
-        /// Drawn from the tournament's seed.
-        #[default]
-        Draw = "draw",
-        /// In the order of entry.
-        Entry = "entry",
-    }
-    FromStr, Err = UnknownSeeding
-}
-
-/// The error for a text that is not one of [`Seeding`].
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("seeding can be draw or entry")]
-pub struct UnknownSeeding(pub String);
-
-impl TryFrom<String> for Seeding {
-    type Error = UnknownSeeding;
-
-    fn try_from(text: String) -> Result<Self, UnknownSeeding> {
-        text.parse()
     }
 }
 
@@ -166,15 +138,6 @@ impl Knockout {
     pub fn among(self, names: &[NameKey]) -> Result<Bracket, ScheduleError> {
         check_bots(names.len(), MIN_BOTS, PLAN)?;
         Ok(Bracket::new(self, names))
-    }
-
-    /// The bots in the order of their numbers in the bracket.
-    fn numbered(self, names: &[NameKey]) -> Vec<Bot> {
-        let mut bots: Vec<Bot> = (0..=Bot::MAX).take(names.len()).collect();
-        if self.seeding == Seeding::Draw {
-            bots.sort_by_cached_key(|bot| (mix([NUMBERS, names[usize::from(*bot)].0]), *bot));
-        }
-        bots
     }
 
     /// Whether two bots play for the third place.

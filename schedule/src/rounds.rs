@@ -1,23 +1,49 @@
 //! Plans in rounds: the matches of a round depend on the results of the rounds before.
 //!
-//! Such a plan is a pure function of the bots' names and the results so far. A [`RoundPlan`] is its
-//! value at the beginning of a round: it lists the matches of the round, and [`RoundPlan::finish`]
-//! takes their results and gives the next round. When no match follows, [`RoundPlan::ranks`] is the
-//! final order. A program that stores the matches repeats the plan from the first round with the
-//! stored results. So a new kind of plan needs only a new variant here.
-
-use core::fmt;
+//! Such a plan is a pure function of the bots' names and the results so far. Its value at the
+//! beginning of a round lists the matches of the round. [`Rounds::finish`] takes their results and
+//! advances to the next round. When no match follows, [`Rounds::ranks`] is the final order. A
+//! program that stores the matches repeats the plan from the first round with the stored results.
 
 use arbiter_games::Score;
 use thiserror::Error;
 
-use super::{Bot, Bracket, MatchBounds, PlannedMatch};
+use super::{Bot, MatchBounds, PlannedMatch};
 
 /// A plan in rounds, at the beginning of a round.
-#[derive(Clone, Debug)]
-pub enum RoundPlan {
-    /// Meetings of two: the loser is out.
-    Knockout(Bracket),
+pub trait Rounds {
+    /// The number of bots.
+    fn bots(&self) -> usize;
+
+    /// The number of seats of a match.
+    fn seats(&self) -> usize;
+
+    /// The matches that follow from the results so far, in order. Empty if the plan is over.
+    fn matches(&self) -> Vec<PlannedMatch>;
+
+    /// Whether no match follows.
+    fn is_over(&self) -> bool;
+
+    /// Advances with the results of [`Self::matches`]; [`Self::finish`] has checked them.
+    fn advance(&mut self, results: &[Vec<Score>]);
+
+    /// The rank of each bot by the results so far, in the order of the bots. Bots with the same
+    /// rank share it, and the following ranks are skipped.
+    fn ranks(&self) -> Vec<u32>;
+
+    /// The least and most matches of the whole plan.
+    fn bounds(&self) -> MatchBounds;
+
+    /// Advances with the results of [`Self::matches`], in the same order: for each match the score
+    /// of each seat, seat 1 first.
+    ///
+    /// # Errors
+    /// If they are not the results of these matches. Then the plan is unchanged.
+    fn finish(&mut self, results: &[Vec<Score>]) -> Result<(), ResultsError> {
+        check_results(self.matches().iter().map(PlannedMatch::seats), results)?;
+        self.advance(results);
+        Ok(())
+    }
 }
 
 /// Why results are not those of a round.
@@ -41,86 +67,6 @@ pub enum ResultsError {
         /// The number of seats.
         expected: usize,
     },
-}
-
-impl RoundPlan {
-    /// The number of bots.
-    pub fn bots(&self) -> usize {
-        match self {
-            Self::Knockout(bracket) => bracket.bots(),
-        }
-    }
-
-    /// The number of seats of a match.
-    pub fn seats(&self) -> usize {
-        match self {
-            Self::Knockout(_) => super::round_robin::SEATS,
-        }
-    }
-
-    /// The matches that follow from the results so far, in order. Empty if the plan is over.
-    pub fn matches(&self) -> Vec<PlannedMatch> {
-        match self {
-            Self::Knockout(bracket) => bracket.matches().map(PlannedMatch::from).collect(),
-        }
-    }
-
-    /// Whether no match follows.
-    pub fn is_over(&self) -> bool {
-        match self {
-            Self::Knockout(bracket) => bracket.is_over(),
-        }
-    }
-
-    /// Advances with the results of [`Self::matches`], in the same order: for each match the score
-    /// of each seat, seat 1 first.
-    ///
-    /// # Errors
-    /// If they are not the results of these matches. Then the plan is unchanged.
-    pub fn finish(&mut self, results: &[Vec<Score>]) -> Result<(), ResultsError> {
-        check_results(self.matches().iter().map(PlannedMatch::seats), results)?;
-        match self {
-            Self::Knockout(bracket) => bracket.finish(results),
-        }
-        Ok(())
-    }
-
-    /// The rank of each bot by the results so far, in the order of the bots. Bots with the same
-    /// rank share it, and the following ranks are skipped. In a knockout, bots that are still in
-    /// share rank 1.
-    pub fn ranks(&self) -> Vec<u32> {
-        match self {
-            Self::Knockout(bracket) => bracket.ranks(),
-        }
-    }
-
-    /// The least and most matches of the whole plan.
-    pub fn bounds(&self) -> MatchBounds {
-        match self {
-            Self::Knockout(bracket) => bracket.bounds(),
-        }
-    }
-}
-
-/// A summary in one line, for people.
-impl fmt::Display for RoundPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MatchBounds { fewest, most } = self.bounds();
-        match self {
-            Self::Knockout(bracket) => {
-                let rounds = counted(bracket.round_count(), "round", "rounds");
-                let byes = bracket.bots().next_power_of_two() - bracket.bots();
-                write!(f, "knockout of {rounds} with {}", counted(byes, "bye", "byes"))?;
-            }
-        }
-        let range = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
-        write!(f, ", {range} matches")
-    }
-}
-
-/// A number with its noun.
-fn counted(number: usize, singular: &str, plural: &str) -> String {
-    format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
 /// Compares the numbers of results and of their scores with the planned matches.

@@ -19,9 +19,16 @@ mod history;
 mod matching;
 mod preferences;
 mod round;
+mod rules;
+mod standings;
+mod tournament;
 mod trf;
 mod weight;
 
-pub use history::{Colour, Player, Round, Variant};
+pub use history::{Colour, Forgotten, Player, Round, Variant};
 pub use round::{Pairing, Pairings, Swiss, SwissError};
+pub(crate) use rules::MIN_BOTS;
+pub use rules::{Games, GamesError, SwissRules};
+pub use standings::Standing;
+pub use tournament::{SwissMeeting, SwissRound, SwissTournament};
 pub use trf::{MAX_TRF_PLAYERS, TrfError, trf};

@@ -21,12 +21,14 @@ fn names(bots: usize) -> Vec<NameKey> {
 }
 
 fn bracket(plan: &RoundPlan) -> &Bracket {
-    let RoundPlan::Knockout(bracket) = plan;
-    bracket
+    match plan {
+        RoundPlan::Knockout(bracket) => bracket,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn plan(text: &str, bots: usize) -> RoundPlan {
-    Schedule::Knockout(rules(text)).rounds(&names(bots)).unwrap().unwrap()
+    Schedule::Knockout(rules(text)).rounds(&names(bots), Seed::of_text("cup")).unwrap().unwrap()
 }
 
 /// The scores of a game between two bots.
@@ -169,7 +171,9 @@ fn options_are_checked() {
     assert!(error("extra_pairs = 101").contains("choose a number from 0 to 100"));
     assert!(error("seeding = \"rating\"").contains("draw or entry"));
     assert!(error("legs = 2").contains("unknown field"));
-    let none = Schedule::Knockout(Knockout::default()).rounds(&names(1)).unwrap_err();
+    let none = Schedule::Knockout(Knockout::default())
+        .rounds(&names(1), Seed::of_text("cup"))
+        .unwrap_err();
     assert_eq!(none, ScheduleError::TooFew { bots: 1, min: 2, plan: "a knockout" });
 }
 
@@ -191,7 +195,10 @@ fn a_draw_depends_on_names_and_not_on_the_order_of_entry() {
     let all = names(9);
     let reversed: Vec<_> = all.iter().rev().copied().collect();
     let drawn = |names: &[NameKey]| -> Vec<_> {
-        let plan = Schedule::Knockout(Knockout::default()).rounds(names).unwrap().unwrap();
+        let plan = Schedule::Knockout(Knockout::default())
+            .rounds(names, Seed::of_text("cup"))
+            .unwrap()
+            .unwrap();
         bracket(&plan).numbered().iter().map(|bot| names[usize::from(*bot)]).collect()
     };
     assert_eq!(drawn(&all), drawn(&reversed));
@@ -203,7 +210,9 @@ fn a_draw_depends_on_names_and_not_on_the_order_of_entry() {
 fn two_bots_play_the_same_games_in_every_round() {
     let all = names(8);
     let games = |names: &[NameKey], bots: [NameKey; 2]| {
-        let mut plan = Schedule::Knockout(rules("seeding = \"entry\"")).rounds(names).unwrap();
+        let mut plan = Schedule::Knockout(rules("seeding = \"entry\""))
+            .rounds(names, Seed::of_text("cup"))
+            .unwrap();
         let plan = plan.as_mut().unwrap();
         let first = |bot: Bot| names[usize::from(bot)];
         let wins = |_: &RoundPlan, a: Bot, b: Bot| {
@@ -230,7 +239,7 @@ proptest! {
     ) {
         let names = NameKey::of_numbers(Seed::of_text(&seed.to_string()), bots);
         let rules = Knockout { best_of: best_of.try_into().unwrap(), third_place, ..Knockout::default() };
-        let mut plan = Schedule::Knockout(rules).rounds(&names).unwrap().unwrap();
+        let mut plan = Schedule::Knockout(rules).rounds(&names, Seed::of_text("cup")).unwrap().unwrap();
         let certificate = BracketCertificate::prove(bracket(&plan)).unwrap();
         let played = play(&mut plan, &by_index);
         prop_assert_eq!(played.len() as u64, plan.bounds().fewest);
@@ -252,7 +261,7 @@ proptest! {
         let lost = (0..bots).map(|bot| losses(bot.try_into().unwrap())).sum::<usize>();
         prop_assert_eq!(lost, bots - 1 + played_for_third);
         // The same results give the same bracket.
-        let mut again = Schedule::Knockout(rules).rounds(&names).unwrap().unwrap();
+        let mut again = Schedule::Knockout(rules).rounds(&names, Seed::of_text("cup")).unwrap().unwrap();
         prop_assert_eq!(play(&mut again, &by_index), played);
     }
 }

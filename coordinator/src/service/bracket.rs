@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arbiter_proto::ids::MatchNumber;
 use arbiter_proto::v1;
 use arbiter_ranking::Entrant;
-use arbiter_schedule::{self as schedule, Bot, Fixture, Meeting, RoundPlan};
+use arbiter_schedule::{self as schedule, Bot, Fixture, Meeting, RoundPlan, Rounds};
 
 use super::{Caller, DefaultEdition, Result, Service, ServiceError, match_name};
 use crate::db::editions::Edition;

@@ -140,6 +140,9 @@ impl NextEdition {
         let Self { file, tournament, names, entry, .. } = self;
         let to_error = |cause| OpenError::schedule(tournament, cause);
         let seed = tournament.next_seed();
+        if let Some(rounds) = file.schedule.rounds(names, seed).map_err(to_error)? {
+            return Ok(Plan::Rounds(rounds));
+        }
         match listed(file, &entry.field, names, seed).map_err(to_error)? {
             Some(matches) => Ok(Plan::Matches(matches)),
             None => file.schedule.plan_for(&entry.field, seed).map_err(to_error),

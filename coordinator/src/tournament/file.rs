@@ -18,6 +18,7 @@ mod game_defaults;
 mod inline_boards;
 mod inline_package;
 mod parse_keys;
+mod stages;
 mod submissions;
 mod toml_tree;
 mod validate;
@@ -141,11 +142,16 @@ impl TournamentFile {
     /// The number of seats of each match. None for episodes, where it varies.
     pub fn table_seats(&self) -> Option<usize> {
         match self.schedule {
-            Schedule::RoundRobin(_) | Schedule::Knockout(_) => Some(2),
+            Schedule::RoundRobin(_)
+            | Schedule::Knockout(_)
+            | Schedule::Swiss(_)
+            | Schedule::Gauntlet(_)
+            | Schedule::Ladder(_) => Some(2),
             Schedule::Foursomes(_) => Some(foursomes::SEATS),
             Schedule::Tables(tables) => Some(tables.seats.get()),
             Schedule::Solo(_) => Some(1),
             Schedule::Episodes(_) => None,
+            Schedule::Stages(ref stages) => Some(stages.seats()),
         }
     }
 

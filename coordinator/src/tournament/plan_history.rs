@@ -104,7 +104,7 @@ pub(super) async fn next(
     let previous = previous.and_then(|stored| serde_json::from_value(stored).ok());
     let owners = owners(db, tournament.id, file).await?;
     let seed = tournament.next_seed();
-    let planner = HistoryPlanner { schedule: file.schedule, seed, owners, entered };
+    let planner = HistoryPlanner { schedule: &file.schedule, seed, owners, entered };
     planner.next(previous, mode).map_err(|cause| OpenError::schedule(tournament, cause))
 }
 
@@ -124,7 +124,7 @@ pub(super) async fn of_edition(
     let history: PlanHistory =
         serde_json::from_value(stored).map_err(|error| Error::Decode(Box::new(error)))?;
     let owners = owners(db, tournament.id, file).await?;
-    let planner = HistoryPlanner { schedule: file.schedule, seed, owners, entered: &entered };
+    let planner = HistoryPlanner { schedule: &file.schedule, seed, owners, entered: &entered };
     let field = planner.field(&history).map_err(|cause| OpenError::schedule(tournament, cause))?;
     Ok(PlannedField { field, history: Some(history) })
 }
@@ -144,7 +144,7 @@ pub(super) fn field_of(
         return Err("the lineage is not a history of the bots of the edition".to_owned());
     }
     let planner =
-        HistoryPlanner { schedule: file.schedule, seed: source.seed, owners, entered: &entered };
+        HistoryPlanner { schedule: &file.schedule, seed: source.seed, owners, entered: &entered };
     planner.field(&history).map_err(|error| error.to_string())
 }
 
@@ -163,7 +163,7 @@ async fn owners(
 
 /// Continues the history of a plan.
 struct HistoryPlanner<'a> {
-    schedule: Schedule,
+    schedule: &'a Schedule,
     seed: Seed,
     /// The owners of bots; empty if the tournament does not keep them apart.
     owners: HashMap<BotId, Owner>,
@@ -331,7 +331,7 @@ pub(super) async fn next_adjustment(
     let previous = previous.and_then(|stored| PlanHistory::deserialize(stored).ok());
     let seed = tournament.next_seed();
     let owners = HashMap::new();
-    let planner = HistoryPlanner { schedule: file.schedule, seed, owners, entered };
+    let planner = HistoryPlanner { schedule: &file.schedule, seed, owners, entered };
     let continued = previous.and_then(|previous| planner.continued(previous).ok());
     Ok(adjustment(file, entered.len(), continued.as_ref().map(|(history, _)| history)))
 }

@@ -72,7 +72,7 @@ impl<'a> Planner<'a> {
     }
 
     fn dependencies(&self) -> Option<StateDependencies> {
-        StateDependencies::new(self.file.state, self.file.schedule, self.field.bots())
+        StateDependencies::new(self.file.state, &self.file.schedule, self.field.bots())
     }
 
     /// The matches, numbered from 0. Their seats hold the places of bots in the schedule, and they

@@ -52,7 +52,7 @@ impl<'a> Rounds<'a> {
         names: &'a [NameKey],
         seed: Seed,
     ) -> Result<Self, String> {
-        let rounds = file.schedule.rounds(names).map_err(|error| error.to_string())?;
+        let rounds = file.schedule.rounds(names, seed).map_err(|error| error.to_string())?;
         let kind = if let Some(plan) = rounds {
             Kind::Plan { plan, seed_keys: SeedKeys::of_rounds(file, names) }
         } else {
@@ -265,7 +265,7 @@ pub async fn stored_plan(
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error| inconsistent(edition.id, &error.to_string()))?;
     let field = StoredField::of(&mut *db, &tournament, edition).await?;
-    let has_rounds = file.schedule.rounds(&field.names);
+    let has_rounds = file.schedule.rounds(&field.names, field.seed);
     if has_rounds.map_err(|error| inconsistent(edition.id, &error.to_string()))?.is_none() {
         return Ok(None);
     }

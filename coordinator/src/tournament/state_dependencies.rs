@@ -26,15 +26,17 @@ pub(super) enum StateDependencies {
 impl StateDependencies {
     /// The state before the first match of a schedule for this many bots. None if bots leave no
     /// files.
-    pub(super) fn new(state: StateScope, schedule: Schedule, bots: usize) -> Option<Self> {
+    pub(super) fn new(state: StateScope, schedule: &Schedule, bots: usize) -> Option<Self> {
+        if schedule.depends_on_results() {
+            return None;
+        }
         match (state, schedule) {
-            (StateScope::None, _) | (_, Schedule::Episodes(_) | Schedule::Knockout(_)) => None,
             (StateScope::Tournament, _) => Some(Self::Bots(vec![None; bots])),
             (StateScope::Pairing, Schedule::RoundRobin(rules)) => {
                 Some(Self::Pairs { meetings: rules.meetings(), open: HashMap::new() })
             }
             // Tournament files do not allow the other combinations.
-            (StateScope::Pairing, _) => None,
+            (StateScope::Pairing | StateScope::None, _) => None,
         }
     }
 

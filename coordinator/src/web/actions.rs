@@ -95,7 +95,7 @@ pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
                 @if !is_running {
                     form.action method="post" action=(at("start")) {
                         (layout::csrf_field(session))
-                        @if schedule(tournament).is_some_and(Schedule::has_history) {
+                        @if schedule(tournament).is_some_and(|schedule| schedule.has_history()) {
                             label {
                                 input type="checkbox" name="fresh" value="yes";
                                 " Plan the tables from scratch, ignoring earlier editions."

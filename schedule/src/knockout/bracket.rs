@@ -1,13 +1,15 @@
 //! A bracket in progress: the rounds so far, and the matches that follow.
 
 use core::cmp::Ordering;
-use core::mem;
+use core::{fmt, mem};
 
 use arbiter_games::Score;
 
 use super::{Knockout, SIDES};
+use crate::planned_match::counted;
+use crate::rounds::Rounds;
 use crate::seeded_mix::{NameKey, mix};
-use crate::{Bot, MatchBounds, Pairing};
+use crate::{Bot, MatchBounds, Pairing, PlannedMatch};
 
 /// A knockout at a point in time, when all planned matches are played.
 #[derive(Clone, Debug)]
@@ -136,7 +138,7 @@ impl Fixture {
 impl Bracket {
     /// The bracket of these bots before the first match. There are two bots or more.
     pub(super) fn new(rules: Knockout, names: &[NameKey]) -> Self {
-        let numbered = rules.numbered(names);
+        let numbered = rules.seeding.numbered(names);
         let places = first_round(numbered.len().next_power_of_two());
         let bot = |number: usize| numbered.get(number).copied();
         let fixture = |pair: &[usize]| match (bot(pair[0]), bot(pair[1])) {
@@ -161,11 +163,6 @@ impl Bracket {
         self.rules
     }
 
-    /// The number of bots.
-    pub fn bots(&self) -> usize {
-        self.names.len()
-    }
-
     /// The bots in the order of their numbers.
     pub fn numbered(&self) -> &[Bot] {
         &self.numbered
@@ -180,65 +177,6 @@ impl Bracket {
     /// The number of rounds of the whole bracket.
     pub fn round_count(&self) -> usize {
         self.bots().next_power_of_two().trailing_zeros() as usize
-    }
-
-    /// The matches that follow from the results so far, meeting by meeting.
-    pub fn matches(&self) -> impl ExactSizeIterator<Item = Pairing> {
-        self.next.iter().map(|(_, pairing)| *pairing)
-    }
-
-    /// Whether the winner is known and no match follows.
-    pub fn is_over(&self) -> bool {
-        self.next.is_empty()
-    }
-
-    /// The least and most matches of the whole bracket.
-    pub fn bounds(&self) -> MatchBounds {
-        self.rules.bounds(self.bots())
-    }
-
-    /// The rank of each bot, in the order of the bots. The losers of a round share the best rank
-    /// that the bots that stay in leave. Bots that are still in share rank 1.
-    pub fn ranks(&self) -> Vec<u32> {
-        let mut ranks = vec![1; self.bots()];
-        let mut set = |bot: Bot, rank: u32| ranks[usize::from(bot)] = rank;
-        let mut places = self.bots().next_power_of_two();
-        for fixtures in &self.rounds {
-            places /= 2;
-            if fixtures.iter().any(|fixture| fixture.winner().is_none()) {
-                break;
-            }
-            let rank = rank_after(places);
-            fixtures.iter().take(places).filter_map(Fixture::loser).for_each(|bot| set(bot, rank));
-            for third in fixtures.iter().skip(places) {
-                // The loser of this meeting has rank 4. The losers of the semi-finals had rank 3.
-                third.loser().into_iter().for_each(|bot| set(bot, 4));
-            }
-        }
-        ranks
-    }
-
-    /// Advances with the results of [`Self::matches`]: for each match the scores of both seats.
-    pub(crate) fn finish(&mut self, results: &[Vec<Score>]) {
-        let played = mem::take(&mut self.next);
-        let rules = self.rules;
-        let fixtures = self.rounds.last_mut().expect("a bracket has a round");
-        for ((index, pairing), scores) in played.iter().zip(results) {
-            if let Fixture::Meeting(meeting) = &mut fixtures[*index] {
-                meeting.add(pairing.seats, scores);
-            }
-        }
-        for fixture in fixtures.iter_mut() {
-            if let Fixture::Meeting(meeting) = fixture
-                && meeting.decision.is_none()
-            {
-                meeting.decide(rules);
-            }
-        }
-        if let Some(next_round) = self.next_round() {
-            self.rounds.push(next_round);
-        }
-        self.plan_games();
     }
 
     /// The next round; `None` if the last one is not over, or if it was the final.
@@ -297,6 +235,81 @@ impl Bracket {
             Some(extra) => regular.div_ceil(2) + extra / 2,
         };
         Pairing { board: 0, leg, seats }
+    }
+}
+
+impl Rounds for Bracket {
+    fn bots(&self) -> usize {
+        self.names.len()
+    }
+
+    fn seats(&self) -> usize {
+        2
+    }
+
+    /// The matches that follow from the results so far, meeting by meeting.
+    fn matches(&self) -> Vec<PlannedMatch> {
+        self.next.iter().map(|(_, pairing)| PlannedMatch::from(*pairing)).collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.next.is_empty()
+    }
+
+    fn bounds(&self) -> MatchBounds {
+        self.rules.bounds(self.bots())
+    }
+
+    /// The rank of each bot, in the order of the bots. The losers of a round share the best rank
+    /// that the bots that stay in leave. Bots that are still in share rank 1.
+    fn ranks(&self) -> Vec<u32> {
+        let mut ranks = vec![1; self.bots()];
+        let mut set = |bot: Bot, rank: u32| ranks[usize::from(bot)] = rank;
+        let mut places = self.bots().next_power_of_two();
+        for fixtures in &self.rounds {
+            places /= 2;
+            if fixtures.iter().any(|fixture| fixture.winner().is_none()) {
+                break;
+            }
+            let rank = rank_after(places);
+            fixtures.iter().take(places).filter_map(Fixture::loser).for_each(|bot| set(bot, rank));
+            for third in fixtures.iter().skip(places) {
+                // The loser of this meeting has rank 4. The losers of the semi-finals had rank 3.
+                third.loser().into_iter().for_each(|bot| set(bot, 4));
+            }
+        }
+        ranks
+    }
+
+    fn advance(&mut self, results: &[Vec<Score>]) {
+        let played = mem::take(&mut self.next);
+        let rules = self.rules;
+        let fixtures = self.rounds.last_mut().expect("a bracket has a round");
+        for ((index, pairing), scores) in played.iter().zip(results) {
+            if let Fixture::Meeting(meeting) = &mut fixtures[*index] {
+                meeting.add(pairing.seats, scores);
+            }
+        }
+        for fixture in fixtures.iter_mut() {
+            if let Fixture::Meeting(meeting) = fixture
+                && meeting.decision.is_none()
+            {
+                meeting.decide(rules);
+            }
+        }
+        if let Some(next_round) = self.next_round() {
+            self.rounds.push(next_round);
+        }
+        self.plan_games();
+    }
+}
+
+/// A summary in one line, for people.
+impl fmt::Display for Bracket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rounds = counted(self.round_count(), "round", "rounds");
+        let byes = self.bots().next_power_of_two() - self.bots();
+        write!(f, "knockout of {rounds} with {}", counted(byes, "bye", "byes"))
     }
 }
 

@@ -12,7 +12,8 @@ use arbiter_games::Score;
 use thiserror::Error;
 
 use super::bracket::{Bracket, Fixture};
-use crate::{Bot, MatchBounds, Pairing};
+use crate::rounds::Rounds;
+use crate::{Bot, MatchBounds, PlannedMatch};
 
 /// The maximum number of byes whose bots are listed.
 const MAX_LISTED: usize = 16;
@@ -67,9 +68,9 @@ impl BracketCertificate {
         for (number, bot) in (0..).zip(bracket.numbered()) {
             numbers[usize::from(*bot)] = number;
         }
-        let by_number = |pairing: &Pairing| {
+        let by_number = |planned: &PlannedMatch| {
             let number = |bot: Bot| -numbers[usize::from(bot)];
-            pairing.seats.map(|bot| Score(vec![number(bot)])).to_vec()
+            planned.seats().iter().map(|bot| Score(vec![number(*bot)])).collect()
         };
         let fewest = Run::of(bracket.clone(), by_number);
         let most = Run::of(bracket.clone(), |_| vec![Score(vec![0]); 2]);
@@ -141,17 +142,17 @@ struct Run {
 
 impl Run {
     /// Plays all matches with these scores.
-    fn of(mut bracket: Bracket, scores: impl Fn(&Pairing) -> Vec<Score>) -> Self {
+    fn of(mut bracket: Bracket, scores: impl Fn(&PlannedMatch) -> Vec<Score>) -> Self {
         let mut sides = BTreeMap::new();
         let mut matches = 0;
         while !bracket.is_over() {
-            let planned: Vec<_> = bracket.matches().collect();
-            for pairing in &planned {
+            let planned = bracket.matches();
+            for one in &planned {
                 matches += 1;
-                *sides.entry(pairing.seats).or_insert(0) += 1;
+                *sides.entry([one.seats()[0], one.seats()[1]]).or_insert(0) += 1;
             }
             let results: Vec<_> = planned.iter().map(&scores).collect();
-            bracket.finish(&results);
+            bracket.advance(&results);
         }
         Self { bracket, matches, sides }
     }

@@ -1,6 +1,6 @@
 //! What the pairing of a round needs to know about each player.
 
-use super::history::{Colour, Player, Round, Variant};
+use super::history::{Colour, Forgotten, Player, Round, Variant};
 
 /// How much a player should get the preferred colour (C.04.3, 1.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,6 +74,7 @@ impl Card {
 pub(super) fn cards(
     players: &[Player],
     variant: Variant,
+    forgotten: Forgotten,
     extra: &impl Fn(usize, usize) -> u32,
 ) -> Vec<Card> {
     let played = players.first().map_or(0, |player| player.rounds.len());
@@ -98,6 +99,7 @@ pub(super) fn cards(
                 score(index, played),
                 [float(1), float(2)],
                 variant,
+                forgotten,
             ));
         }
         number += 1;
@@ -145,12 +147,16 @@ fn card(
     score: u32,
     floats: [Float; 2],
     variant: Variant,
+    forgotten: Forgotten,
 ) -> Card {
     let mut colours = Vec::new();
     let mut opponents = Vec::new();
-    for round in &player.rounds {
-        if let Round::Played { opponent, colour, .. } = round {
+    for (number, round) in player.rounds.iter().enumerate() {
+        let Round::Played { opponent, colour, .. } = round else { continue };
+        if !forgotten.colours {
             colours.push(*colour);
+        }
+        if number >= forgotten.meetings {
             opponents.push(*opponent);
         }
     }
@@ -173,7 +179,8 @@ fn card(
         1 => Some(rarer),
         _ => last.map(Colour::other),
     };
-    let bye_allowed = !player.rounds.iter().any(|round| match round {
+    let mut remembered = player.rounds.iter().skip(forgotten.meetings);
+    let bye_allowed = !remembered.any(|round| match round {
         Round::Played { .. } => false,
         Round::PairingBye => true,
         Round::Forfeit { .. } | Round::Absent { .. } => round.points(variant) >= variant.bye(),

@@ -103,3 +103,13 @@ impl Round {
         !matches!(self, Self::Absent { .. })
     }
 }
+
+/// What is left out of the history of all players, so that a round can be paired in which every
+/// pairing breaks a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Forgotten {
+    /// The number of first rounds whose opponents can meet again, and whose byes do not count.
+    pub meetings: usize,
+    /// Whether the colours of all rounds are left out.
+    pub colours: bool,
+}

@@ -8,7 +8,7 @@ use super::colours;
 use super::completion::Rest;
 use super::criteria::{Bracket, Rules};
 use super::direct;
-use super::history::{Colour, Player, Round, Variant};
+use super::history::{Colour, Forgotten, Player, Round, Variant};
 use super::matching::{Matcher, NoMatching};
 
 /// A Swiss tournament.
@@ -112,9 +112,23 @@ impl Swiss {
     /// If no pairing keeps the rules that have no exception, or the histories contradict each
     /// other.
     pub fn next_round(&self, players: &[Player]) -> Result<Pairings, SwissError> {
+        self.next_round_without(players, Forgotten::default())
+    }
+
+    /// Like [`Self::next_round`], without a part of the players' history. If all of it is left out,
+    /// there is always a pairing.
+    ///
+    /// # Errors
+    /// As [`Self::next_round`].
+    pub fn next_round_without(
+        &self,
+        players: &[Player],
+        forgotten: Forgotten,
+    ) -> Result<Pairings, SwissError> {
         check(players)?;
         let played = players.first().map_or(0, |player| player.rounds.len());
-        let cards = cards(players, self.variant, &|player, round| self.extra(player, round));
+        let extra = |player, round| self.extra(player, round);
+        let cards = cards(players, self.variant, forgotten, &extra);
         let no_pairing = SwissError::NoPairing { round: played + 1, players: cards.len() };
         let is_last = played + 1 >= self.rounds;
         let half = (0..played).map(|_| self.variant.win()).sum::<u32>() / 2;
@@ -337,7 +351,7 @@ mod tests {
 
     /// Pairs each bracket of a round twice: by the shortest way, and by looking at all players.
     fn compare(swiss: &Swiss, players: &[Player], seed: u64) {
-        let cards = cards(players, swiss.variant, &|_, _| 0);
+        let cards = cards(players, swiss.variant, Forgotten::default(), &|_, _| 0);
         let played = players[0].rounds.len();
         let half = u32::try_from(played).unwrap();
         let is_last = played + 1 == swiss.rounds;

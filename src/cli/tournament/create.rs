@@ -152,7 +152,7 @@ fn resolve(file: &Path, path: &str) -> PathBuf {
 
 /// Reads a tournament file: its text, with the game package and boards of other files inlined, the
 /// parsed file, and the package.
-fn read(
+pub(super) fn read(
     games: &Games,
     path: &Path,
 ) -> Result<(String, TournamentFile, Option<PackedPackage>), Failure> {

@@ -1,24 +1,29 @@
 //! `arbiter tournament schedule`: shows a schedule, proves its balance and states its cost.
 
+mod rounds;
+
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_games::{Games, Seed, string_enum};
 use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
+use arbiter_schedule::swiss::Games as GamesOfMeeting;
 use arbiter_schedule::{
-    BracketCertificate, Certificate, CertificateBuilder, CertificateError, Claim, ExtraPairs,
-    FoursomesConfig, Knockout, MatchBounds, Matches, Opponents, Plan, PlannedMatch, Repetitions,
-    RoundPlan, RoundRobin, Schedule, Seeding, Sides, Solo, TableSeats, Tables,
+    Certificate, CertificateBuilder, CertificateError, Claim, ExtraPairs, FoursomesConfig,
+    Gauntlet, Knockout, LadderRules, Matches, Opponents, Plan, PlannedMatch, Repetitions,
+    RoundPlan, RoundRobin, Schedule, Seeding, Sides, Solo, SwissRules, TableSeats, Tables,
 };
 use clap::Args;
 use serde_json::json;
 
 use super::certificate_and_cost::{EditionQuery, certificate_json};
+use super::create;
 use super::list::settings;
 use crate::cli::client::{Client, malformed_response};
 use crate::failure::Failure;
@@ -51,7 +56,9 @@ Examples:
       --certificate
   arbiter tournament schedule --dry-run --kind solo --legs 20 --bots 9 --cost
   arbiter tournament schedule --dry-run --kind knockout --bots 6 --best-of 3 \\
-      --certificate --cost")]
+      --certificate --cost
+  arbiter tournament schedule --dry-run --kind swiss --rounds 9 --bots 100
+  arbiter tournament schedule --dry-run --file cup.toml --bots 40 --cost")]
 pub(super) struct Show {
     /// The tournament: use its settings and bots.
     #[arg(value_name = "T", conflicts_with = "dry_run")]
@@ -60,8 +67,10 @@ pub(super) struct Show {
     #[arg(long)]
     dry_run: bool,
     /// The kind of schedule: `round_robin` (two seats), `foursomes` (tables of four), `tables` (of
-    /// any number of seats), `solo` (every bot alone) or `knockout` (the loser of a meeting is out;
-    /// only the first round is listed).
+    /// any number of seats), `solo` (every bot alone), `knockout` (the loser of a meeting is out),
+    /// `swiss` (bots with equal points meet), `gauntlet` (every bot against a panel) or `ladder`
+    /// (bots of equal strength meet). If later rounds depend on results, only the first round is
+    /// listed.
     #[arg(long, value_name = "KIND")]
     kind: Option<Kind>,
     /// The number of bots; for a tournament, replaces its number of entrants.
@@ -90,7 +99,8 @@ pub(super) struct Show {
     /// default the smallest number possible for all pairs.
     #[arg(long, value_name = "TIMES", allow_negative_numbers = true)]
     meetings: Option<i64>,
-    /// Foursomes: how many matches to plan; pairs then meet as equally often as possible.
+    /// Foursomes: how many matches to plan; pairs then meet as equally often as possible. Swiss:
+    /// how many games a meeting has, 1 or 2; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     games: Option<i64>,
     /// Knockout: how many games a meeting has; default 2.
@@ -102,10 +112,22 @@ pub(super) struct Show {
     /// Knockout: the losers of the semi-finals play for the third place.
     #[arg(long)]
     third_place: bool,
-    /// Knockout: how bots get their numbers in the bracket: draw (default) or entry (in the order
-    /// of entry).
+    /// Knockout and Swiss: how bots get their numbers: draw (default) or entry (in the order of
+    /// entry).
     #[arg(long, value_name = "ORDER")]
     seeding: Option<Seeding>,
+    /// Swiss: how many rounds; by default enough for a single winner. Ladder: default 10.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    rounds: Option<Repetitions>,
+    /// Swiss: bots with better numbers begin with extra points, for large fields.
+    #[arg(long)]
+    accelerated: bool,
+    /// Gauntlet: how many of the bots are the panel; default 1.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    panel: Option<Repetitions>,
+    /// With --dry-run: the schedule of this tournament file, also one with stages.
+    #[arg(long, value_name = "FILE", requires = "dry_run", conflicts_with = "kind")]
+    file: Option<PathBuf>,
     /// Print one JSON object per line: the matches, then the certificate and the cost.
     #[arg(long)]
     json: bool,
@@ -142,6 +164,9 @@ string_enum! {
         Tables = "tables",
         Solo = "solo",
         Knockout = "knockout",
+        Swiss = "swiss",
+        Gauntlet = "gauntlet",
+        Ladder = "ladder",
     }
     FromStr, Err = UnknownKind
 }
@@ -159,7 +184,8 @@ impl fmt::Display for UnknownKind {
 impl Error for UnknownKind {}
 
 /// The remedy if the kind is missing or unknown.
-const KINDS: &str = "choose round_robin, foursomes, tables, solo or knockout";
+const KINDS: &str = "choose round_robin, foursomes, tables, solo, knockout, swiss, gauntlet or \
+    ladder, or name a tournament file with --file";
 
 impl Kind {
     /// The options of this kind.
@@ -170,6 +196,9 @@ impl Kind {
             Self::Tables => &["--seats", "--legs"],
             Self::Solo => &["--legs"],
             Self::Knockout => &["--best-of", "--extra-pairs", "--third-place", "--seeding"],
+            Self::Swiss => &["--rounds", "--games", "--accelerated", "--seeding"],
+            Self::Gauntlet => &["--panel", "--legs"],
+            Self::Ladder => &["--rounds"],
         }
     }
 }
@@ -185,7 +214,7 @@ impl Show {
         let planner = match &self.tournament {
             Some(tournament) => self.planner(games, tournament)?,
             None if self.dry_run => Planner {
-                schedule: self.schedule()?,
+                schedule: self.schedule(games)?,
                 bots: self
                     .bots
                     .ok_or_else(|| Failure::usage("--bots is missing; give the number of bots"))?,
@@ -199,7 +228,7 @@ impl Show {
         };
         let mut output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
         if let Some(plan) = planner.rounds()? {
-            return self.show_rounds(&plan, &mut output);
+            return rounds::show(&self, &plan, &mut output);
         }
         let proof_result = self.show(&planner, &mut output)?;
         proof_result.map_err(|error| unbalanced(&error))
@@ -233,6 +262,9 @@ impl Show {
             self.extra_pairs.map(|_| "--extra-pairs"),
             self.third_place.then_some("--third-place"),
             self.seeding.map(|_| "--seeding"),
+            self.rounds.map(|_| "--rounds"),
+            self.accelerated.then_some("--accelerated"),
+            self.panel.map(|_| "--panel"),
         ];
         options.into_iter().flatten()
     }
@@ -278,7 +310,15 @@ impl Show {
     }
 
     /// The schedule described by the options.
-    fn schedule(&self) -> Result<Schedule, Failure> {
+    fn schedule(&self, games: &Games) -> Result<Schedule, Failure> {
+        if let Some(path) = &self.file {
+            if let Some(option) = self.options().next() {
+                return Err(Failure::usage(format!(
+                    "{option} does not apply to --file: the file defines the schedule"
+                )));
+            }
+            return Ok(create::read(games, path)?.1.schedule);
+        }
         let Some(kind) = self.kind else {
             return Err(Failure::usage(format!("--kind is missing; {KINDS}")));
         };
@@ -315,6 +355,29 @@ impl Show {
                     seeding: self.seeding.unwrap_or(official.seeding),
                 })
             }
+            Kind::Swiss | Kind::Gauntlet | Kind::Ladder => self.schedule_of_rounds(kind)?,
+        })
+    }
+
+    /// The schedule of a kind with rounds that is no knockout.
+    fn schedule_of_rounds(&self, kind: Kind) -> Result<Schedule, Failure> {
+        Ok(match kind {
+            Kind::Swiss => Schedule::Swiss(SwissRules {
+                rounds: self.rounds,
+                games: self
+                    .games
+                    .map_or(Ok(GamesOfMeeting::default()), GamesOfMeeting::try_from)
+                    .map_err(Failure::usage)?,
+                accelerated: self.accelerated,
+                seeding: self.seeding.unwrap_or_default(),
+            }),
+            Kind::Ladder => Schedule::Ladder(LadderRules {
+                rounds: self.rounds.unwrap_or(LadderRules::default().rounds),
+            }),
+            _ => Schedule::Gauntlet(Gauntlet {
+                panel: vec![String::new(); self.panel.unwrap_or_default().get() as usize],
+                legs: self.legs.unwrap_or_default(),
+            }),
         })
     }
 
@@ -354,62 +417,6 @@ impl Show {
         }
         output.flush().map_err(write_failure)?;
         Ok(proved)
-    }
-
-    /// Prints the first round of a plan whose later rounds depend on results, the bounds of its
-    /// cost, and its certificate, as the options select.
-    fn show_rounds(&self, plan: &RoundPlan, output: &mut impl Write) -> Result<(), Failure> {
-        if self.lists_matches() {
-            for (number, planned) in (1..).zip(plan.matches()) {
-                self.write_match(output, number, &planned, false).map_err(write_failure)?;
-            }
-        }
-        if self.cost {
-            self.write_bounds(output, plan.bounds()).map_err(write_failure)?;
-        }
-        if self.certificate {
-            let RoundPlan::Knockout(bracket) = plan;
-            let certificate = BracketCertificate::prove(bracket)
-                .map_err(|error| Failure::Negative(format!("the bracket is wrong: {error}")))?;
-            self.write_bracket_proof(output, &certificate).map_err(write_failure)?;
-        }
-        output.flush().map_err(write_failure)
-    }
-
-    fn write_bounds(
-        &self,
-        output: &mut impl Write,
-        MatchBounds { fewest, most }: MatchBounds,
-    ) -> io::Result<()> {
-        if self.json {
-            let cost = json!({"fewest": fewest, "most": most});
-            return writeln!(output, "{}", json!({ "cost": { "matches": cost } }));
-        }
-        writeln!(output, "{} matches, as the results decide", range(fewest, most))
-    }
-
-    fn write_bracket_proof(
-        &self,
-        output: &mut impl Write,
-        certificate: &BracketCertificate,
-    ) -> io::Result<()> {
-        if !self.json {
-            write!(output, "{certificate}")?;
-            return writeln!(output, "verified: as promised");
-        }
-        let byes: Vec<_> = certificate.byes.iter().map(|bot| u32::from(*bot) + 1).collect();
-        let MatchBounds { fewest, most } = certificate.matches;
-        let certificate = json!({
-            "bots": certificate.bots,
-            "rounds": certificate.rounds,
-            "byes": byes,
-            "first_round": certificate.first_round,
-            "matches": {"fewest": fewest, "most": most},
-            "most_matches": certificate.most_of_bot,
-            "side_spread": certificate.side_spread,
-            "verified": true,
-        });
-        writeln!(output, "{}", json!({ "certificate": certificate }))
     }
 
     fn write_match(

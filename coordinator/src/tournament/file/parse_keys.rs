@@ -11,30 +11,33 @@ use serde_json::{Map, Value, json};
 
 use super::super::beacon::{MAX_NAME, single_line};
 use super::game_defaults::{OFFICIAL, board, boards, count, schedule_keys};
-use super::toml_tree::{SECTIONS, Source};
-use super::{FileError, Submissions, TournamentFile, object, validate};
+use super::toml_tree::{SECTIONS, STAGE, Source};
+use super::{FileError, Submissions, TournamentFile, object, stages, validate};
 use crate::game_package;
 
 /// The keys at the top of the file.
 const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "rerun", "expected"];
 
 /// The keys of `[schedule]` besides `kind`, by kind.
-const KINDS: [(&str, &[&str]); 6] = [
+pub(super) const KINDS: [(&str, &[&str]); 9] = [
     ("round_robin", &["legs", "sides", "boards", "opponents"]),
     ("foursomes", &["meetings", "games"]),
     ("tables", &["seats", "legs"]),
     ("solo", &["legs"]),
     ("episodes", &["episodes"]),
     ("knockout", &["best_of", "extra_pairs", "third_place", "seeding"]),
+    ("swiss", &["rounds", "games", "accelerated", "seeding"]),
+    ("gauntlet", &["panel", "legs"]),
+    ("ladder", &["rounds"]),
 ];
 
 impl TournamentFile {
     /// Reads a parsed tournament file.
     pub(super) fn read(games: &Games, source: &Source) -> Result<Self, FileError> {
-        let allowed: Vec<_> = TOP.into_iter().chain(SECTIONS).collect();
+        let allowed: Vec<_> = TOP.into_iter().chain(SECTIONS).chain([STAGE]).collect();
         if let Some(key) = source.root.keys().find(|key| !allowed.contains(&key.as_str())) {
             let keys = format!(
-                "there is no such key; at the top there are {}, and the sections {}",
+                "there is no such key; at the top there are {}, and the sections {} and [[stage]]",
                 list(&TOP),
                 list(&SECTIONS)
             );
@@ -76,7 +79,7 @@ impl TournamentFile {
 }
 
 /// The names of keys, for a message.
-fn list(names: &[&str]) -> String {
+pub(super) fn list(names: &[&str]) -> String {
     match names {
         [] => "none".to_owned(),
         [one] => (*one).to_owned(),
@@ -195,6 +198,9 @@ fn schedule(
     official: &TournamentFile,
     params: &Params,
 ) -> Result<(Schedule, Vec<String>), FileError> {
+    if let Some(stages) = stages::read(source, official, params)? {
+        return Ok((stages, Vec::new()));
+    }
     let mut keys = source.section("schedule")?;
     let kind = match keys.get("kind") {
         None => object(&official.schedule)["kind"].as_str().unwrap_or_default().to_owned(),

@@ -7,7 +7,7 @@ use serde::Deserialize as _;
 use serde::de::IntoDeserializer as _;
 use serde_json::{Map, Value};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use super::FileError;
 
@@ -29,6 +29,14 @@ pub(super) struct Source {
 pub(super) const SECTIONS: [&str; 8] =
     ["params", "schedule", "clock", "limits", "submissions", "audit", "house", "package"];
 
+/// The section of a stage; there is one for each.
+pub(super) const STAGE: &str = "stage";
+
+/// The name of a key of a stage, numbered from 1.
+fn stage_key(number: usize, key: &str) -> String {
+    format!("{number} {key}")
+}
+
 impl Source {
     /// Reads TOML.
     pub(super) fn of_toml(text: &str) -> Result<Self, FileError> {
@@ -44,11 +52,26 @@ impl Source {
                     source.lines.insert(place, line(text, &key.span()));
                 }
             }
+            if let (STAGE, DeValue::Array(stages)) = (name.as_str(), value.get_ref()) {
+                source.add_stage_lines(text, stages);
+            }
             let value = Value::deserialize(value.clone().into_deserializer())
                 .map_err(|error| parse_error(text, &error))?;
             source.root.insert(name, value);
         }
         Ok(source)
+    }
+
+    /// Keeps the lines of the `[[stage]]` sections and of their keys.
+    fn add_stage_lines(&mut self, text: &str, stages: &DeArray<'_>) {
+        for (number, stage) in (1..).zip(stages) {
+            self.lines.insert((STAGE, stage_key(number, "")), line(text, &stage.span()));
+            let Some(keys) = stage.get_ref().as_table() else { continue };
+            for key in keys.keys() {
+                let place = (STAGE, stage_key(number, key.get_ref()));
+                self.lines.insert(place, line(text, &key.span()));
+            }
+        }
     }
 
     /// Reads JSON.
@@ -86,6 +109,24 @@ impl Source {
         FileError {
             line: self.lines.get(&(section, key.to_owned())).copied(),
             what: format!("{bracket}{key}{value_text}"),
+            cause: one_line(&cause.to_string()),
+        }
+    }
+
+    /// The error for a key of a stage, numbered from 1; for the whole stage if `key` is empty.
+    pub(super) fn blame_stage<C: ToString + ?Sized>(
+        &self,
+        number: usize,
+        key: &str,
+        cause: &C,
+    ) -> FileError {
+        let value = self.root.get(STAGE).and_then(|stages| stages.get(number - 1)?.get(key));
+        let value_text = value.map(format_value).unwrap_or_default();
+        let space = if key.is_empty() { "" } else { " " };
+        let line = |key: &str| self.lines.get(&(STAGE, stage_key(number, key))).copied();
+        FileError {
+            line: line(key).or_else(|| line("")),
+            what: format!("[[{STAGE}]] number {number}{space}{key}{value_text}"),
             cause: one_line(&cause.to_string()),
         }
     }

@@ -109,7 +109,10 @@ fn seats(
         Schedule::RoundRobin(_) => {
             "a round robin seats two; write 2, or 4 and [schedule] kind = \"foursomes\"".to_owned()
         }
-        Schedule::Knockout(_) => "the meetings of a knockout seat two; write 2".to_owned(),
+        Schedule::Knockout(_)
+        | Schedule::Swiss(_)
+        | Schedule::Gauntlet(_)
+        | Schedule::Ladder(_) => "the meetings of [schedule] seat two; write 2".to_owned(),
         _ => format!("the tables of [schedule] have {expected}; write the same number in both"),
     };
     Err(source.blame("params", key, &cause))
@@ -182,13 +185,17 @@ fn state(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
         (StateScope::Pairing, Schedule::Solo(_)) => {
             "bots that play alone are no pairs; write \"tournament\" or \"none\""
         }
-        (_, Schedule::Knockout(_)) => {
-            "the matches of a knockout depend on results, so files do not pass between them; write \
-             \"none\""
-        }
         (_, Schedule::Episodes(_)) => {
             "episodes are played at the same time, so no match is the next one; write \"none\""
         }
+        (
+            _,
+            Schedule::Knockout(_)
+            | Schedule::Swiss(_)
+            | Schedule::Gauntlet(_)
+            | Schedule::Ladder(_)
+            | Schedule::Stages(_),
+        ) => "matches are planned in rounds, so files do not pass between them; write \"none\"",
     };
     Err(source.blame("", "state", &cause))
 }

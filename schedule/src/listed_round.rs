@@ -1,0 +1,110 @@
+//! A plan whose matches are all known at its beginning, as a plan of one round.
+
+use core::cmp::Ordering;
+use std::collections::HashMap;
+
+use arbiter_games::Score;
+
+use super::rounds::Rounds;
+use super::shared_ranks::shared_ranks;
+use super::{Bot, MatchBounds, PlannedMatch};
+
+/// All matches of a plan, and the sums of their scores.
+#[derive(Clone, Debug)]
+pub struct ListedRound {
+    seats: usize,
+    matches: Vec<PlannedMatch>,
+    is_over: bool,
+    totals: Vec<Total>,
+}
+
+/// The scores of a bot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Total {
+    /// The number of matches.
+    pub matches: u64,
+    /// The sum of the scores, one number for each component.
+    pub scores: Vec<i128>,
+}
+
+impl Total {
+    /// Adds a match.
+    fn add(&mut self, score: &Score) {
+        self.matches += 1;
+        if self.scores.len() < score.0.len() {
+            self.scores.resize(score.0.len(), 0);
+        }
+        for (sum, part) in self.scores.iter_mut().zip(&score.0) {
+            *sum += i128::from(*part);
+        }
+    }
+
+    /// Compares the scores per match, from the left.
+    pub(crate) fn compare_means(&self, other: &Self) -> Ordering {
+        let own = self.scores.iter().map(|sum| sum * i128::from(other.matches.max(1)));
+        own.cmp(other.scores.iter().map(|sum| sum * i128::from(self.matches.max(1))))
+    }
+}
+
+impl ListedRound {
+    /// A plan of these matches. Tables of the same bots get different legs. `totals` are the scores
+    /// that each bot brings along.
+    pub(crate) fn new(
+        seats: usize,
+        matches: impl Iterator<Item = PlannedMatch>,
+        totals: Vec<Total>,
+    ) -> Self {
+        let mut repeats: HashMap<Vec<Bot>, u32> = HashMap::new();
+        let numbered = matches.map(|planned| {
+            if seats == 2 {
+                return planned;
+            }
+            let leg = repeats.entry(planned.sorted_bots()).or_default();
+            *leg += 1;
+            planned.with_leg(*leg - 1)
+        });
+        Self { seats, matches: numbered.collect(), is_over: false, totals }
+    }
+
+    /// The scores of each bot, in the order of the bots.
+    pub fn totals(&self) -> &[Total] {
+        &self.totals
+    }
+}
+
+impl Rounds for ListedRound {
+    fn bots(&self) -> usize {
+        self.totals.len()
+    }
+
+    fn seats(&self) -> usize {
+        self.seats
+    }
+
+    fn matches(&self) -> Vec<PlannedMatch> {
+        if self.is_over { Vec::new() } else { self.matches.clone() }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn advance(&mut self, results: &[Vec<Score>]) {
+        for (planned, scores) in self.matches.iter().zip(results) {
+            for (bot, score) in planned.seats().iter().zip(scores) {
+                self.totals[usize::from(*bot)].add(score);
+            }
+        }
+        self.is_over = true;
+    }
+
+    /// By the sums of scores, compared from the left.
+    fn ranks(&self) -> Vec<u32> {
+        let totals = &self.totals;
+        shared_ranks(totals.len(), |first, second| totals[second].scores.cmp(&totals[first].scores))
+    }
+
+    fn bounds(&self) -> MatchBounds {
+        MatchBounds::exact(self.matches.len() as u64)
+    }
+}
