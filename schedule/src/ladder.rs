@@ -16,8 +16,10 @@
 //! A game between i and j has the Fisher information p (1 − p), p = πᵢ / (πᵢ + πⱼ), about the
 //! logarithm of their strengths: most between equals. What is known about a bot is the sum of it
 //! over its games, and its inverse is the variance. A round begins with the bot about which least
-//! is known. It meets the bot with the most p (1 − p) (vᵢ + vⱼ) among the 64 nearest in strength
-//! that have no opponent yet. If the number of bots is odd, the last bot has a bye.
+//! is known. It meets the bot with the most p (1 − p) (vᵢ + vⱼ) / (1 + m) among the 64 nearest in
+//! strength that have no opponent yet, where m is how often the two have met: the model does not
+//! know that a bot can have opponents that suit it, so new opponents tell more. If the number of
+//! bots is odd, the last bot has a bye.
 
 mod strengths;
 
@@ -163,9 +165,12 @@ impl Ladder {
         pairs
     }
 
-    /// What a game of two bots tells about their ratings.
+    /// What a meeting of two bots tells about their ratings.
     fn gain(&self, first: usize, second: usize, variances: &[f64]) -> f64 {
-        self.information(first, second) * (variances[first] + variances[second])
+        let pair = [first.min(second), first.max(second)].map(to_bot);
+        let meetings = self.results.get(&pair).map_or(0, |results| results.games / 2);
+        let variance = variances[first] + variances[second];
+        self.information(first, second) * variance / f64::from(1 + meetings)
     }
 
     /// The Fisher information of a game.
