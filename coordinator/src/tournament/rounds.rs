@@ -255,15 +255,14 @@ impl StoredField {
     }
 }
 
-/// The plan of a stored edition after all its rounds that are over and lie within its first `until`
-/// matches. None if its matches do not depend on results, or if it has episodes.
+/// The plan of a stored edition after all its rounds whose results are counted. None if its matches
+/// do not depend on results, or if it has episodes.
 pub async fn stored_plan(
     db: &mut PgConnection,
     games: &Games,
     edition: &Edition,
-    until: i64,
 ) -> sqlx::Result<Option<RoundPlan>> {
-    plan_without(db, games, edition, until, &HashSet::new()).await
+    plan_without(db, games, edition, &HashSet::new()).await
 }
 
 /// Like [`stored_plan`], without the `missing` results.
@@ -271,7 +270,6 @@ async fn plan_without(
     db: &mut PgConnection,
     games: &Games,
     edition: &Edition,
-    until: i64,
     missing: &HashSet<MatchNumber>,
 ) -> sqlx::Result<Option<RoundPlan>> {
     let tournament = tournaments::of_edition(&mut *db, edition.id).await?;
@@ -282,21 +280,21 @@ async fn plan_without(
     if has_rounds.map_err(|error| inconsistent(edition.id, &error.to_string()))?.is_none() {
         return Ok(None);
     }
+    // The next round is planned when all results are counted. Until then the last round is not over.
+    let until = if edition.open_ended { edition.matches - 1 } else { edition.matches };
     let rounds = field.replay(db, &file, edition, until, missing).await?;
     Ok(rounds.into_plan())
 }
 
 /// The ranks of the entrants of an edition by its rounds that are over without the `missing`
-/// results. None if its plan decides no ranks.
+/// results. They are those that are stored when the next round is planned. None if its plan decides no ranks.
 pub async fn ranks_without(
     db: &mut PgConnection,
     games: &Games,
     edition: &Edition,
     missing: &HashSet<MatchNumber>,
 ) -> sqlx::Result<Option<BTreeMap<Entrant, u32>>> {
-    // Ranks are stored when the next round is planned, so the last round has none yet.
-    let until = if edition.open_ended { edition.matches - 1 } else { edition.matches };
-    let Some(plan) = plan_without(&mut *db, games, edition, until, missing).await? else {
+    let Some(plan) = plan_without(&mut *db, games, edition, missing).await? else {
         return Ok(None);
     };
     let roster = Roster::of(&mut *db, edition.id).await?;

@@ -7,11 +7,11 @@ use arbiter_coordinator::db::plan_ranks;
 use arbiter_coordinator::leaderboard_cache::LeaderboardCache;
 use arbiter_coordinator::match_invalidation;
 use arbiter_coordinator::queue::{Queue, ReportStatus};
-use arbiter_coordinator::tournament::rounds::{plan_next_round, rank_differences};
+use arbiter_coordinator::tournament::rounds::{plan_next_round, rank_differences, stored_plan};
 use arbiter_games::{Games, Score, gomoku, wojna};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
-use arbiter_schedule::{Bot, NameKey};
+use arbiter_schedule::{Bot, NameKey, RoundPlan};
 
 use crate::fixture::{
     listed_matches, listed_results, open_edition, planned_matches, start_tournament,
@@ -232,6 +232,29 @@ async fn a_match_that_is_set_aside_delays_the_next_round() {
     sqlx::query(retry).execute(&database.pool).await.unwrap();
     play_round(&queue, &edition, worker, false).await;
     assert!(plan_next_round(&queue, edition.id).await.unwrap());
+}
+
+/// Otherwise the bracket would show a round that the leaderboard and the schedule do not have yet.
+#[tokio::test]
+async fn a_bracket_follows_from_counted_results_alone() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let worker = database.worker("w").await;
+    let (_, edition) =
+        start_tournament(&database, &tournament_file(gomoku::game(), FINALS), 4).await;
+    let rounds = async || {
+        let mut db = database.pool.acquire().await.unwrap();
+        let edition = editions::get(&mut *db, edition.id).await.unwrap().unwrap();
+        match stored_plan(&mut db, queue.games(), &edition).await.unwrap() {
+            Some(RoundPlan::Knockout(bracket)) => bracket.rounds().len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    report_round(&queue, &edition, worker, false).await;
+    assert_eq!(rounds().await, 1);
+    while queue.count(edition.tournament).await.unwrap() > 0 {}
+    assert!(plan_next_round(&queue, edition.id).await.unwrap());
+    assert_eq!(rounds().await, 2);
 }
 
 /// A void match reopens its round, so the plan decides no rank from this round on.
