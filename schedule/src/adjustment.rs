@@ -6,7 +6,7 @@
 use core::fmt;
 
 use super::foursomes::{planned_tables, rounded_meetings};
-use super::{FoursomesConfig, Opponents, Schedule};
+use super::{FoursomesConfig, Opponents, RosterHistory, Schedule};
 
 /// A number that a plan has instead of the requested one. It is shown as one sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,12 @@ impl Schedule {
     /// The number that a new plan for these bots has instead of the requested one. `None` if it has
     /// the requested one, or if none was requested.
     pub fn adjustment(self, bots: usize) -> Option<Adjustment> {
+        self.adjustment_of_first(&self.new_history(bots))
+    }
+
+    /// Like [`Self::adjustment`] for the plan of the first bots of a history.
+    pub fn adjustment_of_first(self, history: &RosterHistory) -> Option<Adjustment> {
+        let bots = history.base;
         match self {
             Self::Foursomes(FoursomesConfig::Meetings(number)) => {
                 let requested = number.get();
@@ -58,7 +64,7 @@ impl Schedule {
             }
             Self::Foursomes(FoursomesConfig::Games(number)) => {
                 let requested = number.get();
-                let planned = planned_tables(bots, requested);
+                let planned = planned_tables(history, number);
                 (planned != requested).then_some(Adjustment::Games { requested, bots, planned })
             }
             Self::RoundRobin(rules) => {
