@@ -158,8 +158,8 @@ pub(crate) fn rounded_meetings(bots: usize, requested: u32) -> u32 {
     requested.min(MAX_MEETINGS).next_multiple_of(construction::least_meetings(bots))
 }
 
-/// The number of tables for the first bots of a history, with this budget: so few that pairs meet at
-/// most [`MAX_MEETINGS`] times, rounded up.
+/// The number of tables for the first bots of a history, with this budget: so few that pairs meet
+/// at most [`MAX_MEETINGS`] times, rounded up.
 pub(crate) fn planned_tables(history: &RosterHistory, budget: NonZeroU64) -> u64 {
     let bots = history.base;
     let tables = history.first_tables.unwrap_or(budget).get();

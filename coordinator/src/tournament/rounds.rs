@@ -280,14 +280,15 @@ async fn plan_without(
     if has_rounds.map_err(|error| inconsistent(edition.id, &error.to_string()))?.is_none() {
         return Ok(None);
     }
-    // The next round is planned when all results are counted. Until then the last round is not over.
+    // The next round is planned when all results are counted. Until then the last one is not over.
     let until = if edition.open_ended { edition.matches - 1 } else { edition.matches };
     let rounds = field.replay(db, &file, edition, until, missing).await?;
     Ok(rounds.into_plan())
 }
 
 /// The ranks of the entrants of an edition by its rounds that are over without the `missing`
-/// results. They are those that are stored when the next round is planned. None if its plan decides no ranks.
+/// results. With all results they are the ranks that are stored when the next round is planned.
+/// None if its plan decides no ranks.
 pub async fn ranks_without(
     db: &mut PgConnection,
     games: &Games,

@@ -64,7 +64,7 @@ impl FoursomesConfig {
         Self::stored(meetings, games)?.check_new()
     }
 
-    /// This number, if a new tournament can have it. Stored ones of former releases may have others.
+    /// This number, if a new tournament can have it. Those of former releases may have others.
     ///
     /// # Errors
     /// If there are too many meetings.
