@@ -288,42 +288,49 @@ pub async fn summary(
     file: &TournamentFile,
     edition: EditionId,
 ) -> Result<Option<String>, Error> {
-    let bots = editions::entrants(&mut *db, edition).await?.len();
+    let entrants = editions::entrants(&mut *db, edition).await?;
+    let bots: Vec<_> = entrants.into_iter().map(|entrant| entrant.bot).collect();
     let stored = editions::plan_history_of(&mut *db, edition).await?;
     let history = stored.and_then(|stored| PlanHistory::deserialize(stored).ok());
     let before = editions::newest_before(&mut *db, edition).await?;
     let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
-    Ok(summary_of(file, bots, history.as_ref(), before.as_ref(), &edition.rules))
+    let adjustment = adjustment(db, edition.tournament, file, &bots, history.as_ref()).await?;
+    Ok(summary_of(history.as_ref(), adjustment, before.as_ref(), &edition.rules))
 }
 
 /// Like [`summary`] for a plan with this history. `rules` are those of the edition, and `before` is
 /// the edition before it.
 pub(super) fn summary_of(
-    file: &TournamentFile,
-    bots: usize,
     history: Option<&PlanHistory>,
+    adjustment: Option<Adjustment>,
     before: Option<&Edition>,
     rules: &str,
 ) -> Option<String> {
-    let adjustment = adjustment(file, bots, history).map(|adjustment| adjustment.to_string());
+    let adjustment = adjustment.map(|adjustment| adjustment.to_string());
     let parts = history.map(|history| history.summary(before, rules)).into_iter().chain(adjustment);
     Some(parts.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
-/// The number that a plan with this history has instead of the requested one.
-fn adjustment(
+/// The number that the plan for these bots has instead of the requested one; with this history, or
+/// a new plan.
+pub(super) async fn adjustment(
+    db: &mut PgConnection,
+    tournament: TournamentId,
     file: &TournamentFile,
-    bots: usize,
+    bots: &[BotId],
     history: Option<&PlanHistory>,
-) -> Option<Adjustment> {
-    let is_changed = history.is_some_and(|history| !history.lineage.steps.is_empty());
-    if is_changed || file.submissions.separate_owners {
-        return file.schedule.adjustment_of_changed(bots);
-    }
-    match history {
-        Some(history) => file.schedule.adjustment_of_first(&history.lineage),
-        None => file.schedule.adjustment(bots),
-    }
+) -> sqlx::Result<Option<Adjustment>> {
+    let owners = owners(db, tournament, file).await?;
+    let bots = history.map_or(bots, |history| &history.bots);
+    let new = file.schedule.new_history(bots.len());
+    let lineage = history.map_or(&new, |history| &history.lineage);
+    Ok(file.schedule.adjustment_of(lineage, have_common_owner(&owners, bots)))
+}
+
+/// Whether some of these bots have the same owner. `owners` is empty if they are not kept apart.
+fn have_common_owner(owners: &HashMap<BotId, Owner>, bots: &[BotId]) -> bool {
+    let mut seen = HashSet::new();
+    !bots.iter().filter_map(|bot| owners.get(bot)).all(|owner| seen.insert(*owner))
 }
 
 /// The number that the next edition of these bots will have instead of the requested one, without
@@ -341,10 +348,16 @@ pub(super) async fn next_adjustment(
     };
     let previous = previous.and_then(|stored| PlanHistory::deserialize(stored).ok());
     let seed = tournament.next_seed();
-    let owners = HashMap::new();
+    let owners = owners(db, tournament.id, file).await?;
     let planner = HistoryPlanner { schedule: file.schedule, seed, owners, entered };
     let continued = previous.and_then(|previous| planner.continued(previous).ok());
-    Ok(adjustment(file, entered.len(), continued.as_ref().map(|(history, _)| history)))
+    let Some((PlanHistory { bots, lineage, .. }, _)) = continued else {
+        let new = file.schedule.new_history(entered.len());
+        let are_kept_apart = have_common_owner(&planner.owners, entered);
+        return Ok(file.schedule.adjustment_of(&new, are_kept_apart));
+    };
+    let are_kept_apart = have_common_owner(&planner.owners, &bots);
+    Ok(file.schedule.adjustment_of_next(&lineage, entered.len(), are_kept_apart))
 }
 
 impl PlanHistory {
