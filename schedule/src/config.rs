@@ -98,8 +98,8 @@ impl Schedule {
         }
     }
 
-    /// Whether a plan depends on the history of its bots. In other schedules a new bot changes no
-    /// match of the other bots, so the list of bots is enough.
+    /// Whether a plan depends on the history of its bots: who began, joined and left. Other plans
+    /// depend only on the present bots.
     pub fn has_history(self) -> bool {
         matches!(self, Self::Foursomes(_) | Self::Tables(_))
     }
