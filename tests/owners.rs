@@ -292,6 +292,77 @@ fn a_frozen_leaderboard_does_not_change() {
     assert_ne!(done(&public(&["match", id, "--record", "-"])), "");
 }
 
+/// Who plays in a later round shows who won the rounds before.
+#[test]
+fn while_a_knockout_is_frozen_only_owners_see_who_plays() {
+    let site = Site::open();
+    let text = "name = \"cup\"\ngame = \"gomoku\"\nrerun = \"manual\"\n[schedule]\n\
+        kind = \"knockout\"\nseeding = \"entry\"\n[submissions]\npreflight = false\n";
+    site.succeed(&["tournament", "create", &site.bots.file("cup.toml", text)]);
+    // Numbers 1 and 4 meet in the first round, and 1 and 2 in the final.
+    for (token, name, mode) in [
+        (&site.bob, "one", "honest"),
+        (&site.bob, "two", "honest"),
+        (&site.bob, "three", "exit"),
+        (&site.ada, "four", "exit"),
+    ] {
+        done(&site.submit(token, &site.bots.rascal(name, mode, 2, "")));
+    }
+    site.rule("freeze", "0 seconds");
+    site.play();
+    let [first_round, last] = ["cup/0", "cup/5"];
+    let shown = |token: &str, id: &str| objects(&site.run(token, &["match", id, "--json"]));
+    let seats = |token: &str, id: &str| shown(token, id)[0]["seats"].as_array().unwrap().len();
+    let players = |id: &str| {
+        let tokens = ["", &site.ada, &site.bob, &site.organiser];
+        tokens.map(|token| seats(token, id))
+    };
+    assert_eq!(players(first_round), [0, 2, 2, 2]);
+    assert_eq!(players(last), [0, 0, 2, 2]);
+    let details = &shown("", last)[0];
+    assert_eq!((&details["state"], &details["scores"]), (&json!("counted"), &json!([])));
+    let text = done(&site.run("", &["match", last]));
+    assert!(text.contains("who plays is hidden while the leaderboards are frozen"), "{text}");
+    site.succeed(&["tournament", "close", "cup"]);
+    assert_eq!(players(last), [2; 4]);
+}
+
+/// Its pairs follow from the names of its bots and the published seed.
+#[test]
+fn the_schedule_of_a_closed_tournament_lists_its_real_pairs() {
+    let site = Site::open();
+    let names = ["one", "two", "three", "four", "five", "six", "seven"];
+    let house = names.map(|name| site.bots.rascal(name, "honest", 0, ""));
+    for (cup, schedule, matches) in [
+        ("ring", "kind = \"round_robin\"\nopponents = 2", 14),
+        ("draw", "kind = \"knockout\"\nbest_of = 2", 6),
+    ] {
+        let text = format!(
+            "name = \"{cup}\"\ngame = \"gomoku\"\nseed = \"finals\"\nstate = \"none\"\n[schedule]\n\
+             {schedule}\n[submissions]\npreflight = false\n[house]\nbots = {house:?}\n"
+        );
+        site.succeed(&["tournament", "create", &site.bots.file("cup.toml", &text)]);
+        site.succeed(&["tournament", "start", cup]);
+        site.succeed(&["tournament", "watch", cup]);
+        site.succeed(&["tournament", "close", cup]);
+        let export = site.bots.path().join(cup);
+        site.succeed(&["tournament", "export", cup, "--out", export.to_str().unwrap()]);
+        let played = fs::read_to_string(export.join("matches.jsonl")).unwrap();
+        let played: Vec<Value> =
+            played.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let listed = objects(&site.run("", &["tournament", "schedule", cup, "--json"]));
+        assert_eq!(listed.len(), matches, "{cup}");
+        for (number, (listed, played)) in (1..).zip(listed.iter().zip(&played)) {
+            assert_eq!(listed["match"], number, "{cup}");
+            let name = |bot: &Value| names[usize::try_from(bot.as_u64().unwrap()).unwrap() - 1];
+            let bots: Vec<_> = listed["seats"].as_array().unwrap().iter().map(name).collect();
+            let players = played["seats"].as_array().unwrap().iter();
+            let players: Vec<_> = players.map(|seat| seat["bot"].as_str().unwrap()).collect();
+            assert_eq!(bots, players, "{cup} {number}");
+        }
+    }
+}
+
 #[test]
 fn matches_of_a_worker_can_be_declared_void() {
     let site = Site::open();

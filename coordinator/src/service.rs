@@ -88,6 +88,7 @@ use crate::queue::{ActiveLeases, Dispatcher, Queue};
 use crate::record_store::RecordStore;
 use crate::reply_times::ReplyTimes;
 use crate::retention::Cleaner;
+use crate::tournament::entry_outlook::EntryOutlook;
 use crate::worker_suspension::Suspensions;
 use bundle_stream::BundlePieces;
 use concurrency_limit::ConcurrencyLimit;
@@ -140,6 +141,7 @@ pub struct Parts {
     reply_times: Cache<(EditionId, Entrant), ReplyTimes>,
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
+    entry_outlook: EntryOutlook,
     edition_watches: EditionWatches,
     bundles: BundlePieces,
     guides: GuideCache,
@@ -199,6 +201,7 @@ impl Service {
             reply_times: Cache::new(MAX_REPLY_TIMES),
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
+            entry_outlook: EntryOutlook::default(),
             edition_watches: EditionWatches::default(),
             bundles: BundlePieces::default(),
             guides: GuideCache::default(),

@@ -8,7 +8,7 @@ use arbiter_ranking::Entrant;
 use arbiter_schedule::{self as schedule, Bot, Fixture, Meeting, RoundPlan, Rounds};
 
 use super::{Caller, DefaultEdition, Result, Service, ServiceError, match_name};
-use crate::db::editions::Edition;
+use crate::db::editions::{Edition, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::matches;
 use crate::db::tournaments::Tournament;
@@ -22,6 +22,8 @@ const MAX_SHOWN_MATCHES: i64 = 20_000;
 pub(crate) struct Bracket {
     /// The number of the edition.
     pub(crate) edition: i32,
+    /// Whether the edition was cancelled, so that no more rounds are played.
+    pub(crate) is_cancelled: bool,
     /// The number of rounds of the whole bracket.
     pub(crate) round_count: usize,
     /// The rounds so far.
@@ -92,8 +94,7 @@ impl Service {
         }
         let _permit = self.permit(caller).await?;
         let mut db = self.pool.acquire().await?;
-        let plan =
-            rounds::stored_plan(&mut db, self.queue.games(), &edition, edition.matches).await?;
+        let plan = rounds::stored_plan(&mut db, self.queue.games(), &edition).await?;
         let Some(RoundPlan::Knockout(bracket)) = plan else {
             return Err(ServiceError::failed_precondition(format!(
                 "{tournament} is no knockout, so it has no bracket"
@@ -141,6 +142,7 @@ impl Drawing<'_> {
         let winner = last.filter(|_| bracket.is_over()).and_then(Fixture::winner);
         Bracket {
             edition: edition.number,
+            is_cancelled: edition.state == EditionState::Cancelled,
             round_count,
             rounds: (1..).zip(bracket.rounds()).map(round).collect(),
             winner: winner.map(|bot| self.name(bot)),

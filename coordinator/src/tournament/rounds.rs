@@ -5,7 +5,7 @@
 //! coordinator may plan it, also after a crash. The matches of a round, their lots, the ranks that
 //! follow from the plan and whether more matches follow are stored in one transaction.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arbiter_games::{Games, Score, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber};
@@ -186,7 +186,7 @@ async fn add_next_round(
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error| inconsistent(id, &error.to_string()))?;
     let field = StoredField::of(&mut *db, &tournament, edition).await?;
-    let rounds = field.replay(db, &file, edition, edition.matches).await?;
+    let rounds = field.replay(db, &file, edition, edition.matches, &HashSet::new()).await?;
     if rounds.first < edition.matches {
         return Err(inconsistent(id, &format!("round {} is not over", rounds.finished + 1)));
     }
@@ -226,14 +226,15 @@ impl StoredField {
         })
     }
 
-    /// The plan of an edition after all its rounds that are over and lie within its first `until`
-    /// matches.
+    /// The plan of an edition after all its rounds that are over without the `missing` results and
+    /// lie within its first `until` matches.
     async fn replay(
         &self,
         db: &mut PgConnection,
         file: &TournamentFile,
         edition: &Edition,
         until: i64,
+        missing: &HashSet<MatchNumber>,
     ) -> sqlx::Result<Rounds<'_>> {
         let inconsistent = |reason: String| inconsistent(edition.id, &reason);
         let mut rounds = Rounds::new(file, &self.names, self.seed).map_err(inconsistent)?;
@@ -243,7 +244,8 @@ impl StoredField {
             if round.last().is_none_or(|last| last.number.0 >= until) {
                 break;
             }
-            let results = results_of(db, edition, &round, &self.entrants).await?;
+            let mut results = results_of(db, edition, &round, &self.entrants).await?;
+            results.retain(|played| !missing.contains(&played.number));
             if results.len() < round.len() {
                 break;
             }
@@ -253,13 +255,22 @@ impl StoredField {
     }
 }
 
-/// The plan of a stored edition after all its rounds that are over and lie within its first `until`
-/// matches. None if its matches do not depend on results, or if it has episodes.
+/// The plan of a stored edition after all its rounds whose results are counted. None if its matches
+/// do not depend on results, or if it has episodes.
 pub async fn stored_plan(
     db: &mut PgConnection,
     games: &Games,
     edition: &Edition,
-    until: i64,
+) -> sqlx::Result<Option<RoundPlan>> {
+    plan_without(db, games, edition, &HashSet::new()).await
+}
+
+/// Like [`stored_plan`], without the `missing` results.
+async fn plan_without(
+    db: &mut PgConnection,
+    games: &Games,
+    edition: &Edition,
+    missing: &HashSet<MatchNumber>,
 ) -> sqlx::Result<Option<RoundPlan>> {
     let tournament = tournaments::of_edition(&mut *db, edition.id).await?;
     let file = TournamentFile::from_json(games, &tournament.settings)
@@ -269,8 +280,26 @@ pub async fn stored_plan(
     if has_rounds.map_err(|error| inconsistent(edition.id, &error.to_string()))?.is_none() {
         return Ok(None);
     }
-    let rounds = field.replay(db, &file, edition, until).await?;
+    // The next round is planned when all results are counted. Until then the last one is not over.
+    let until = if edition.open_ended { edition.matches - 1 } else { edition.matches };
+    let rounds = field.replay(db, &file, edition, until, missing).await?;
     Ok(rounds.into_plan())
+}
+
+/// The ranks of the entrants of an edition by its rounds that are over without the `missing`
+/// results. With all results they are the ranks that are stored when the next round is planned.
+/// None if its plan decides no ranks.
+pub(crate) async fn ranks_without(
+    db: &mut PgConnection,
+    games: &Games,
+    edition: &Edition,
+    missing: &HashSet<MatchNumber>,
+) -> sqlx::Result<Option<BTreeMap<Entrant, u32>>> {
+    let Some(plan) = plan_without(&mut *db, games, edition, missing).await? else {
+        return Ok(None);
+    };
+    let roster = Roster::of(&mut *db, edition.id).await?;
+    Ok(Some(roster.iter().map(|(entrant, _)| entrant).zip(plan.ranks()).collect()))
 }
 
 /// Compares the stored ranks of an edition with those that follow from its plan and results.
@@ -280,13 +309,8 @@ pub async fn rank_differences(queue: &Queue, edition: EditionId) -> sqlx::Result
     let db = &mut *transaction;
     let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
     let stored = plan_ranks::of_edition(&mut *db, edition.id).await?;
-    let roster = Roster::of(&mut *db, edition.id).await?;
-    // Ranks are stored when the next round is planned, so the last round has none yet.
-    let until = if edition.open_ended { edition.matches - 1 } else { edition.matches };
-    let computed = match stored_plan(db, queue.games(), &edition, until).await? {
-        Some(plan) => roster.iter().map(|(entrant, _)| entrant).zip(plan.ranks()).collect(),
-        None => BTreeMap::new(),
-    };
+    let computed = ranks_without(db, queue.games(), &edition, &HashSet::new()).await?;
+    let computed = computed.unwrap_or_default();
     let mut entrants: Vec<_> = stored.keys().chain(computed.keys()).copied().collect();
     entrants.sort_unstable();
     entrants.dedup();

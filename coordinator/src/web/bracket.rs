@@ -46,7 +46,7 @@ pub(super) async fn show(
             @for number in planned_rounds {
                 section.round {
                     h2 { (round_name(number, bracket.round_count)) }
-                    p { "Follows from the results." }
+                    p { @if bracket.is_cancelled { "Not played." } @else { "Follows from the results." } }
                 }
             }
         }
@@ -58,6 +58,9 @@ fn state(tournament: &str, bracket: &Bracket) -> Markup {
     html! {
         @match &bracket.winner {
             Some(winner) => { "Winner: " strong { (layout::bot_link(tournament, winner)) } "." }
+            None if bracket.is_cancelled => {
+                "Cancelled in round " (bracket.rounds.len()) " of " (bracket.round_count) "."
+            }
             None => { "Round " (bracket.rounds.len()) " of " (bracket.round_count) " is being played." }
         }
     }

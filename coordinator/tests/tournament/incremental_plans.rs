@@ -6,13 +6,15 @@ use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::tournaments::{self, Tournament};
 use arbiter_coordinator::db::{bots, progress_samples, versions, workers};
+use arbiter_coordinator::tournament::entry_outlook::EntryOutlook;
 use arbiter_coordinator::tournament::estimate::{self, CompletionEstimate, NextEdition};
 use arbiter_coordinator::tournament::{
-    IfRunning, OpenRequest, PlanMode, TournamentFile, entry_outlook, open_edition, plan_history,
+    IfRunning, OpenRequest, PlanMode, TournamentFile, open_edition, plan_history,
 };
 use arbiter_games::{Games, tricks, wojna};
 use arbiter_proto::ids::{BotId, TokenId};
 use arbiter_schedule::{Certificate, Plan};
+use serde_json::json;
 use time::Duration;
 
 use crate::fixture::{create_tournament, listed_matches, start_tournament, tournament_file};
@@ -154,7 +156,8 @@ async fn an_impossible_number_of_meetings_is_rounded_up_and_stated() {
     let once = tournament_file(wojna::game(), "[schedule]\nmeetings = 1");
     let (cup, first) = start_tournament(&database, &once, 13).await;
     assert_eq!(history_summary(&database, &first).await, "new plan: the first plan");
-    let extended = "meetings = 1 is the least in this plan: some pairs meet more often";
+    let extended = "meetings = 1 is a minimum in this plan: every pair meets at least once, and \
+        some may meet more often because bots joined or left";
     assert_eq!(outlook(&database, &cup).await.as_deref(), Some(extended));
     enter(&database, &cup, None, "new").await;
     let edition = next_edition(&database, &cup, PlanMode::Incremental).await;
@@ -171,7 +174,34 @@ async fn an_impossible_number_of_meetings_is_rounded_up_and_stated() {
 /// What the next edition lacks if one more bot enters.
 async fn outlook(database: &Database, tournament: &Tournament) -> Option<String> {
     let mut db = database.pool.acquire().await.unwrap();
-    entry_outlook::with_new_bot(&mut db, &Games::built_in(), tournament, None).await.unwrap()
+    let outlook = EntryOutlook::default();
+    outlook.with_new_bot(&mut db, &Games::built_in(), tournament, None).await.unwrap()
+}
+
+/// The page of a tournament shows the outlook, so each view asks for it.
+#[tokio::test]
+async fn an_outlook_is_computed_once_for_the_same_bots_and_newest_edition() {
+    let database = Database::new().await;
+    let once = tournament_file(wojna::game(), "[schedule]\nmeetings = 1");
+    let (cup, first) = start_tournament(&database, &once, 13).await;
+    let outlook = EntryOutlook::default();
+    let games = Games::built_in();
+    let read = async || {
+        let mut db = database.pool.acquire().await.unwrap();
+        outlook.with_new_bot(&mut db, &games, &cup, None).await.unwrap()
+    };
+    let computed = read().await;
+    assert!(computed.is_some());
+    // Without the history of its plan, the next plan would be a new one.
+    let history = editions::plan_history_of(&database.pool, first.id).await.unwrap().unwrap();
+    editions::set_plan_history(&database.pool, first.id, &json!({})).await.unwrap();
+    assert_eq!(read().await, computed, "it is computed again");
+    enter(&database, &cup, None, "new").await;
+    let rounded = "meetings = 1 is not possible with 15 bots: every pair meets 6 times";
+    assert_eq!(read().await.as_deref(), Some(rounded), "another bot entered");
+    editions::set_plan_history(&database.pool, first.id, &history).await.unwrap();
+    next_edition(&database, &cup, PlanMode::Fresh).await;
+    assert_ne!(read().await.as_deref(), Some(rounded), "another edition opened");
 }
 
 #[tokio::test]
@@ -207,6 +237,32 @@ async fn a_new_bot_hears_what_the_next_edition_lacks() {
     enter(&database, &pairs, None, "new").await;
     let edition = next_edition(&database, &pairs, PlanMode::Incremental).await;
     assert_eq!(history_summary(&database, &edition).await, text);
+}
+
+/// Keeping owners apart changes a plan only if an owner has several bots.
+#[tokio::test]
+async fn an_exact_plan_without_common_owners_lacks_nothing() {
+    let database = Database::new().await;
+    let lines = "[schedule]\nmeetings = 1\n[submissions]\nseparate_owners = true";
+    let cup = create_tournament(&database, &tournament_file(wojna::game(), lines), 12).await;
+    let token = access::create(&database.pool, Role::Player, "ada", START).await;
+    let (ada, _) = token.unwrap();
+    enter(&database, &cup, Some(ada), "first").await;
+    let edition = next_edition(&database, &cup, PlanMode::Incremental).await;
+    assert_eq!(history_summary(&database, &edition).await, "new plan: the first plan");
+    bots::withdraw(&database.pool, bots::list(&database.pool, cup.id).await.unwrap()[0].id, START)
+        .await
+        .unwrap();
+    enter(&database, &cup, Some(ada), "second").await;
+    let edition = next_edition(&database, &cup, PlanMode::Fresh).await;
+    let apart = "new plan: an organiser requested it; meetings = 1 is a minimum in this plan: \
+        every pair without a common owner meets at least once, and some may meet more often \
+        because owners are kept apart";
+    assert_eq!(history_summary(&database, &edition).await, apart);
+    let games = Games::built_in();
+    let mut db = database.pool.acquire().await.unwrap();
+    let next = NextEdition::plan(&mut db, &games, cup.clone(), PlanMode::Fresh).await.unwrap();
+    assert_eq!(next.summary().as_deref(), Some(apart));
 }
 
 #[tokio::test]

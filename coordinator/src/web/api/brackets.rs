@@ -11,6 +11,8 @@ resource! {
     Bracket(message: service::Bracket) {
         /// The edition's number.
         edition: i32;
+        /// Whether the edition was cancelled, so that no more rounds are played.
+        cancelled: bool = message.is_cancelled;
         /// The number of rounds of the whole bracket.
         round_count: usize;
         /// The winner; null until it is known.
