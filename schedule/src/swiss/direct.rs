@@ -11,7 +11,7 @@
 use super::bracket::Pair;
 use super::card::{Card, Float};
 use super::criteria::Bracket;
-use super::preferences::Preferences;
+use super::preferences::{Count, Preferences};
 
 /// No partner.
 const NONE: usize = usize::MAX;
@@ -29,14 +29,21 @@ pub(super) fn pair(bracket: &Bracket<'_>) -> Option<Vec<Pair>> {
     }
     let preferences = Preferences::new(bracket.rules, members)?;
     let mut free: Vec<usize> = (bracket.moved..bracket.end).collect();
+    let mut rest = Count::new(members);
     let mut pairs = Vec::new();
     for moved in 0..bracket.moved {
+        let first = members[moved];
+        rest = rest.without(first);
         let fits = |other: &usize| {
             let card = members[*other];
-            !card.floats.contains(&Float::Up) && preferences.fits(members[moved], card)
+            !card.floats.contains(&Float::Up)
+                && preferences.fits(first, card)
+                && preferences.can_pair(rest.without(card))
         };
         let at = free.iter().position(fits)?;
-        pairs.push((moved, free.remove(at)));
+        let opponent = free.remove(at);
+        rest = rest.without(members[opponent]);
+        pairs.push((moved, opponent));
     }
     let stays = if one_stays { Some(staying(bracket, &preferences)?) } else { None };
     let half = free.len() / 2;
