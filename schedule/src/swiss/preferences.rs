@@ -8,6 +8,9 @@
 //! players add up to at least what their pair is worth. They add up to exactly that in the pairs
 //! below. So a pairing that has only such pairs is best, and every best pairing has only such
 //! pairs.
+//!
+//! Two players with absolute preferences for the same colour never meet in a best pairing here: in
+//! the last round, top scorers can do so, but then C10 or C11 count the pair before C12 and C13.
 
 use super::card::{Card, Strength};
 use super::colours;
@@ -68,26 +71,21 @@ pub(super) struct Preferences<'a> {
 }
 
 impl<'a> Preferences<'a> {
-    /// Counts the preferences of all players of a bracket. `None` if they allow no simple answer.
-    pub(super) fn new(rules: &'a Rules, members: &[&Card]) -> Option<Self> {
+    /// Counts the preferences of all players of a bracket.
+    pub(super) fn new(rules: &'a Rules, members: &[&Card]) -> Self {
         let count = Count::new(members);
         let [white, black] = count.wanting;
         let most = if white > black { Colour::White } else { Colour::Black };
         let wanting = white.max(black);
         let others = count.all - wanting;
-        let absolute = |card: &&&Card| {
-            card.preference == Some(most) && card.strength == Strength::Absolute
-        };
         let shortage = if wanting <= others {
             Shortage::None
         } else if count.mild[most as usize] >= (wanting - others) / 2 {
             Shortage::Mild(most)
-        } else if rules.top_above.is_some() && members.iter().filter(absolute).count() > 1 {
-            return None;
         } else {
             Shortage::Strong(most)
         };
-        Some(Self { rules, shortage })
+        Self { rules, shortage }
     }
 
     /// Whether the colours of some of the players allow that all of them are in pairs of a best
