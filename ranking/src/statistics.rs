@@ -30,6 +30,7 @@ mod resampling;
 mod shrinkage;
 #[cfg(test)]
 mod tests;
+pub mod text;
 
 use arbiter_games::Seed;
 
