@@ -75,8 +75,13 @@ impl PairResults {
         self.results.is_empty()
     }
 
-    /// The results by cluster.
-    fn into_clusters(mut self, entrants: &[Entrant]) -> Clusters {
+    /// How much memory the results take, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.results.capacity() * size_of::<(i64, Entrant, Entrant, u8)>()
+    }
+
+    /// The results by cluster. Their order changes.
+    fn clusters(&mut self, entrants: &[Entrant]) -> Clusters {
         self.results.sort_unstable();
         let index = |entrant| entrants.binary_search(&entrant).ok();
         let mut results = Vec::new();
@@ -167,9 +172,9 @@ pub struct Rating {
 }
 
 /// The most likely rating of each entrant, in the order of `entrants`, which is ascending. None for
-/// entrants without matches.
-pub fn ratings(entrants: &[Entrant], results: PairResults) -> Vec<Option<Rating>> {
-    let clusters = results.into_clusters(entrants);
+/// entrants without matches. The order of the results changes, and makes no difference.
+pub fn ratings(entrants: &[Entrant], results: &mut PairResults) -> Vec<Option<Rating>> {
+    let clusters = results.clusters(entrants);
     let mut fit = Fit::new(entrants.len(), &clusters);
     fit.converge();
     let errors = fit.errors();
@@ -390,7 +395,7 @@ mod tests {
         let played: Vec<_> = (0..11_000)
             .map(|number| (3, 7, i64::from(number % 11 != 0), i64::from(number % 11 == 0)))
             .collect();
-        let rated = ratings(&entrants, results(&played));
+        let rated = ratings(&entrants, &mut results(&played));
         let [first, second] = [rated[0].unwrap(), rated[1].unwrap()];
         assert!((first.elo - second.elo - 400.0).abs() < 1.0, "{rated:?}");
         assert!((f64::midpoint(first.elo, second.elo) - AVERAGE_RATING).abs() < 1e-3, "{rated:?}");
@@ -409,7 +414,7 @@ mod tests {
                 _ => (0, 1, 0, 1),
             })
             .collect();
-        let rated = ratings(&entrants, results(&played));
+        let rated = ratings(&entrants, &mut results(&played));
         let difference = rated[0].unwrap().elo - rated[1].unwrap().elo;
         assert!((difference - 400.0).abs() < 1.0, "{rated:?}");
     }
@@ -418,9 +423,9 @@ mod tests {
     fn ratings_do_not_depend_on_the_order_and_stay_finite() {
         let entrants = [Entrant(0), Entrant(1), Entrant(2), Entrant(3)];
         let mut played = vec![(0, 1, 2, 0), (1, 2, 2, 0), (0, 2, 2, 0), (2, 1, 1, 1)];
-        let rated = ratings(&entrants, results(&played));
+        let rated = ratings(&entrants, &mut results(&played));
         played.reverse();
-        let reversed = ratings(&entrants, results(&played));
+        let reversed = ratings(&entrants, &mut results(&played));
         assert_eq!(rated[3], None, "without matches");
         for (rating, reversed) in rated.iter().zip(&reversed).take(3) {
             let [rating, reversed] = [rating.unwrap().elo, reversed.unwrap().elo];

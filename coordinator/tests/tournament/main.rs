@@ -12,5 +12,6 @@ mod lifecycle;
 mod lot_assignment;
 mod plans;
 mod play;
+mod statistics;
 #[path = "../support/mod.rs"]
 mod support;

@@ -59,7 +59,8 @@ async fn fetch(server: &Server, args: &Ranking) -> Result<GetStatisticsResponse,
         request.offset = args.offset.saturating_add(count);
         request.limit = (total - count).min(PAGE);
         let page = server.send(request.clone()).await?;
-        if page.matches != all.matches || page.statistics.is_empty() {
+        let is_same = (page.matches, &page.computation) == (all.matches, &all.computation);
+        if !is_same || page.statistics.is_empty() {
             return Err(Failure::Negative(
                 "the statistics changed while they were read; try again, or wait until the \
                  edition is complete"
