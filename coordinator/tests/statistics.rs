@@ -44,8 +44,8 @@ fn rankings(server: &Server, role: Option<Role>) -> RankingServiceClient<AuthCha
     RankingServiceClient::with_interceptor(server.channel.clone(), server.bearer(role))
 }
 
-fn leaderboard(edition: i32) -> Option<LeaderboardRef> {
-    Some(LeaderboardRef { tournament: "cup".to_owned(), edition: Some(edition) })
+fn leaderboard(edition: i32) -> LeaderboardRef {
+    LeaderboardRef { tournament: "cup".to_owned(), edition: Some(edition) }
 }
 
 /// A page of one bot. Waits until the first statistics are computed.
@@ -55,7 +55,7 @@ async fn page(
     offset: u32,
 ) -> Result<GetStatisticsResponse, Status> {
     let request = GetStatisticsRequest {
-        leaderboard: leaderboard(edition),
+        leaderboard: Some(leaderboard(edition)),
         offset,
         limit: 1,
         ..GetStatisticsRequest::default()
@@ -101,7 +101,7 @@ async fn statistics_of_a_cancelled_edition_are_hidden_by_a_freeze_as_those_of_a_
         assert_eq!(refusals[0], refusals[1]);
         // The leaderboard of the cancelled edition is visible, without possible ranks.
         let request = GetRankingRequest {
-            leaderboard: leaderboard(1),
+            leaderboard: Some(leaderboard(1)),
             rank_sets: true,
             ..GetRankingRequest::default()
         };
