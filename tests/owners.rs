@@ -292,6 +292,41 @@ fn a_frozen_leaderboard_does_not_change() {
     assert_ne!(done(&public(&["match", id, "--record", "-"])), "");
 }
 
+/// Who plays in a later round shows who won the rounds before.
+#[test]
+fn while_a_knockout_is_frozen_only_owners_see_who_plays() {
+    let site = Site::open();
+    let text = "name = \"cup\"\ngame = \"gomoku\"\nrerun = \"manual\"\n[schedule]\n\
+        kind = \"knockout\"\nseeding = \"entry\"\n[submissions]\npreflight = false\n";
+    site.succeed(&["tournament", "create", &site.bots.file("cup.toml", text)]);
+    // Numbers 1 and 4 meet in the first round, and 1 and 2 in the final.
+    for (token, name, mode) in [
+        (&site.bob, "one", "honest"),
+        (&site.bob, "two", "honest"),
+        (&site.bob, "three", "exit"),
+        (&site.ada, "four", "exit"),
+    ] {
+        done(&site.submit(token, &site.bots.rascal(name, mode, 2, "")));
+    }
+    site.rule("freeze", "0 seconds");
+    site.play();
+    let [first_round, last] = ["cup/0", "cup/5"];
+    let shown = |token: &str, id: &str| objects(&site.run(token, &["match", id, "--json"]));
+    let seats = |token: &str, id: &str| shown(token, id)[0]["seats"].as_array().unwrap().len();
+    let players = |id: &str| {
+        let tokens = ["", &site.ada, &site.bob, &site.organiser];
+        tokens.map(|token| seats(token, id))
+    };
+    assert_eq!(players(first_round), [0, 2, 2, 2]);
+    assert_eq!(players(last), [0, 0, 2, 2]);
+    let details = &shown("", last)[0];
+    assert_eq!((&details["state"], &details["scores"]), (&json!("counted"), &json!([])));
+    let text = done(&site.run("", &["match", last]));
+    assert!(text.contains("who plays is hidden while the leaderboards are frozen"), "{text}");
+    site.succeed(&["tournament", "close", "cup"]);
+    assert_eq!(players(last), [2; 4]);
+}
+
 #[test]
 fn matches_of_a_worker_can_be_declared_void() {
     let site = Site::open();

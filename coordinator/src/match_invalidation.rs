@@ -5,13 +5,16 @@
 //! in their places, which are played. The official leaderboard changes when that edition is
 //! complete. The preview shows the leaderboard without the void matches, since their new results
 //! are unknown.
+//!
+//! Where later rounds depend on results, the next edition repeats the plan, and a round that lacks a
+//! result is open again. So ranks that the plan decides are those of the rounds before it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arbiter_games::{Game, Games};
 use arbiter_proto::ids::{MatchId, MatchNumber, TokenId, TournamentId};
 use arbiter_ranking::Entrant;
-use arbiter_ranking::{self as ranking, RankedContestant, Tallies, Tally};
+use arbiter_ranking::{self as ranking, Contestant, RankedContestant, Tallies, Tally};
 use sqlx::{Error, PgConnection, PgPool, Result};
 use time::OffsetDateTime;
 
@@ -20,6 +23,7 @@ use crate::db::entrants::Roster;
 use crate::db::invalidated_matches::{self, MatchFilter};
 use crate::db::results::{self, SeatedResult};
 use crate::db::{self, editions, standings, tournaments};
+use crate::tournament::rounds;
 
 /// Why matches cannot be declared void.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +59,17 @@ pub struct Preview {
     pub missing: usize,
     /// Its bots, best first.
     pub places: Vec<RankChange>,
+    /// What else may change, for people.
+    pub note: Option<&'static str>,
 }
+
+/// The note if the plan decides ranks.
+const REOPENED: &str = "A round that lacks a result is open again: the ranks without these matches \
+    are those of the rounds before it. Later rounds follow from the new results, so other bots may \
+    meet in them.";
+/// The note for episodes.
+const LATER_ROUNDS: &str = "Later rounds of an episode follow from the new results, so they may be \
+    played again, too.";
 
 /// Finds the matches of a tournament that satisfy the conditions of `filter`. If `named` is not
 /// empty, only these matches are searched. Returns the matches that are not void yet, in order.
@@ -132,15 +146,26 @@ pub async fn preview(
     results::each(&mut *db, edition, false, add).await?;
     let roster = Roster::of(&mut *db, edition.id).await?;
     let contestants = standings::contestants(&mut *db, edition.id).await?;
-    let rank = |tallies: &BTreeMap<Entrant, Tally>| {
+    let row = editions::get(&mut *db, edition.id).await?.ok_or(Error::RowNotFound)?;
+    let plan_ranks = rounds::ranks_without(&mut *db, games, &row, &void).await?;
+    let rank = |tallies: &BTreeMap<Entrant, Tally>, plan_ranks: Option<&BTreeMap<Entrant, u32>>| {
         let mut contestants = contestants.clone();
-        for contestant in &mut contestants {
-            contestant.tally = tallies.get(&contestant.entrant).cloned().unwrap_or_default();
+        for Contestant { entrant, tally, plan_rank, .. } in &mut contestants {
+            *tally = tallies.get(entrant).cloned().unwrap_or_default();
+            if let Some(ranks) = plan_ranks {
+                *plan_rank = ranks.get(entrant).copied();
+            }
         }
         ranking::rank(&game, contestants)
     };
-    let places = rank_changes(&roster, rank(all.by_entrant()), rank(without.by_entrant()));
-    Ok(Preview { game, missing, places })
+    let now = rank(all.by_entrant(), None);
+    let places = rank_changes(&roster, now, rank(without.by_entrant(), plan_ranks.as_ref()));
+    let note = match (missing, plan_ranks) {
+        (0, _) => None,
+        (_, Some(_)) => Some(REOPENED),
+        (_, None) => game.episodes.as_ref().map(|_| LATER_ROUNDS),
+    };
+    Ok(Preview { game, missing, places, note })
 }
 
 /// Pairs two rankings of the same bots, in the order of the first.

@@ -89,6 +89,7 @@ use crate::queue::{ActiveLeases, Dispatcher, Queue};
 use crate::record_store::RecordStore;
 use crate::reply_times::ReplyTimes;
 use crate::retention::Cleaner;
+use crate::tournament::entry_outlook::EntryOutlook;
 use crate::worker_suspension::Suspensions;
 use bundle_stream::BundlePieces;
 use concurrency_limit::ConcurrencyLimit;
@@ -143,6 +144,7 @@ pub struct Parts {
     rounds: RoundsCache,
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
+    entry_outlook: EntryOutlook,
     edition_watches: EditionWatches,
     bundles: BundlePieces,
     guides: GuideCache,
@@ -203,6 +205,7 @@ impl Service {
             rounds: rounds::empty_cache(),
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
+            entry_outlook: EntryOutlook::default(),
             edition_watches: EditionWatches::default(),
             bundles: BundlePieces::default(),
             guides: GuideCache::default(),

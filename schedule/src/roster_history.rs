@@ -4,6 +4,8 @@
 //! has a *place*: a number from 0, in the order of joining. Places are never reused, so they have
 //! the same meaning in all later plans.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::Bot;
@@ -40,10 +42,8 @@ impl RosterHistory {
 
     /// The places of the present bots, in ascending order.
     pub fn present(&self) -> Vec<Bot> {
-        let mut present: Vec<Bot> = (0..=Bot::MAX).take(self.places()).collect();
-        let has_left = |place: &Bot| self.steps.iter().any(|step| step.left.contains(place));
-        present.retain(|place| !has_left(place));
-        present
+        let left: HashSet<_> = self.steps.iter().flat_map(|step| &step.left).collect();
+        (0..=Bot::MAX).take(self.places()).filter(|place| !left.contains(place)).collect()
     }
 
     /// The history with only its first `steps` changes.

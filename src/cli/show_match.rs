@@ -171,7 +171,11 @@ fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
             bad,
         ]);
     }
-    out.table(&table)?;
+    if status.seats.is_empty() {
+        out.line("who plays is hidden while the leaderboards are frozen")?;
+    } else {
+        out.table(&table)?;
+    }
     if let Some(transcript) = transcript(status) {
         let seconds = f64::from(*wall_ms) / 1000.0;
         let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };

@@ -25,6 +25,7 @@ fn script() -> Script {
             place("b\u{1b}b", 2, 1, "8"),
             place("c", 3, 3, "1"),
         ],
+        note: "later rounds change".into(),
     };
     Script { void, ..Script::default() }
 }
@@ -40,7 +41,8 @@ fn a_preview_declares_nothing_void() {
     assert_eq!(row(lines[3]), ["1", "2", "-1", "ada", "9", "1"]);
     assert_eq!(row(lines[4]), ["2", "1", "+1", "b\u{fffd}b", "8", "1"]);
     assert_eq!(row(lines[5]), ["3", "3", "c", "1", "1"]);
-    assert_eq!(lines[6], "nothing changed; declare them void with --apply");
+    assert_eq!(lines[6], "later rounds change");
+    assert_eq!(lines[7], "nothing changed; declare them void with --apply");
     let request = server.received.lock().unwrap().void.take().unwrap();
     let expected = VoidMatchesRequest {
         tournament: "finals".into(),

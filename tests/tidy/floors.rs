@@ -22,12 +22,12 @@ const FLOORS: [(&str, &[&str]); 9] = [
         &[
             "game_package",
             "backoff cache connection_limit db rate_limit record_redaction reply_times",
-            "access bot_suspension database_clock match_invalidation keyed_tasks leader_election \
-             leaderboard_cache record_store worker_suspension",
+            "access bot_suspension database_clock keyed_tasks leader_election leaderboard_cache \
+             record_store worker_suspension",
             "metrics postgres",
             "queue",
             "retention tournament",
-            "maintenance match_audit",
+            "maintenance match_audit match_invalidation",
             "service",
             "rpc tricks_http web",
             "coordinator",

@@ -65,6 +65,18 @@ fn a_bracket_is_a_page_and_json() {
         assert!(page.contains(&format!("href=\"{path}\"")), "{path}");
         assert_eq!(browser.get(&path).status, 200, "{path}");
     }
+    up.create(
+        "name = \"halted\"\ngame = \"gomoku\"\n[schedule]\nkind = \"knockout\"\n\
+         best_of = 1000\n",
+    );
+    for bot in ["ada", "bob"] {
+        let path = up.bots.path().join(bot);
+        done(&up.command("submit halted --house").arg(path).output().unwrap());
+    }
+    up.succeed("tournament start halted");
+    up.succeed("tournament cancel halted");
+    let page = text(&browser.page("/t/halted/bracket"));
+    assert!(page.contains("Cancelled in round 1 of 1."), "{page}");
     up.create("name = \"league\"\ngame = \"gomoku\"\n");
     for bot in ["bob", "gus"] {
         let path = up.bots.path().join(bot);

@@ -231,6 +231,15 @@ pub async fn plan_history_of(
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
+/// The newest edition of a tournament.
+pub async fn newest_id(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Option<EditionId>> {
+    let statement = "SELECT id FROM editions WHERE tournament = $1 ORDER BY number DESC LIMIT 1";
+    sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await
+}
+
 /// The plan history of the newest edition of a tournament, if it is stored.
 pub async fn newest_plan_history(
     db: impl PgExecutor<'_>,

@@ -7,6 +7,7 @@ use arbiter_schedule::{self as schedule, Bot, Fixture, Meeting, Rounds as _};
 
 use super::rounds::{BegunStage, EditionRounds, ShownRounds, StageKind, pair};
 use super::{Caller, Result, Service, ServiceError, match_name};
+use crate::db::editions::EditionState;
 use crate::db::tournaments::Tournament;
 
 /// A bracket for people.
@@ -16,6 +17,8 @@ pub(crate) struct Bracket {
     pub(crate) edition: i32,
     /// The number of the stage, from 1; 1 without stages.
     pub(crate) stage: usize,
+    /// Whether the edition was cancelled, so that no more rounds are played.
+    pub(crate) is_cancelled: bool,
     /// The number of rounds of the whole bracket.
     pub(crate) round_count: usize,
     /// The rounds so far.
@@ -116,6 +119,7 @@ pub(super) fn draw(
     Bracket {
         edition: shown.edition.number,
         stage: position + 1,
+        is_cancelled: shown.edition.state == EditionState::Cancelled,
         round_count: bracket.round_count(),
         rounds: drawing.rounds(bracket),
         winner: winner.map(|bot| drawing.name(bot)),

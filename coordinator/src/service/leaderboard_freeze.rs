@@ -8,8 +8,13 @@
 //! Editions share matches. So a result is visible if an edition with the match ended before the
 //! freeze, and the match had been played by then: a match of a cancelled edition may be played
 //! later, for another one.
+//!
+//! Where later rounds depend on results, a match also shows who won the rounds before. So in such a
+//! tournament who plays in a match is visible only with its result. Owners still see who plays
+//! against their bots.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use arbiter_proto::v1::MatchStatus;
@@ -19,7 +24,7 @@ use super::{Caller, Result, Service, ServiceError, format_time};
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::played_matches;
 use crate::db::tournaments::{self, Tournament, TournamentState};
-use crate::tournament::file::Submissions;
+use crate::tournament::file::{Submissions, TournamentFile};
 
 /// The results of a tournament that a caller may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +84,13 @@ impl Service {
         Ok(visible.into_iter().collect())
     }
 
+    /// Whether the matches of later rounds show results of earlier rounds.
+    pub(super) fn players_show_results(&self, tournament: &Tournament) -> Result<bool> {
+        let file = TournamentFile::from_json(self.games(), &tournament.settings);
+        let file = file.map_err(|error| unreadable(tournament, &error))?;
+        Ok(file.schedule.depends_on_results())
+    }
+
     /// Refuses a visible edition with results that are not visible: those of the matches that were
     /// played after the edition was cancelled.
     pub(super) async fn require_results(&self, edition: &Edition, caller: &Caller) -> Result<()> {
@@ -105,10 +117,20 @@ impl Service {
 
 /// The entry rules of a tournament.
 pub(super) fn entry_rules(tournament: &Tournament) -> Result<Submissions> {
-    Submissions::stored(&tournament.settings).map_err(|error| {
-        tracing::error!(tournament = tournament.name, %error, "cannot read settings");
-        ServiceError::internal("the settings of the tournament cannot be read; the log says why")
-    })
+    Submissions::stored(&tournament.settings).map_err(|error| unreadable(tournament, &error))
+}
+
+/// Logs why the settings of a tournament cannot be read.
+fn unreadable(tournament: &Tournament, error: &dyn Display) -> ServiceError {
+    tracing::error!(tournament = tournament.name, %error, "cannot read settings");
+    ServiceError::internal("the settings of the tournament cannot be read; the log says why")
+}
+
+/// Removes who plays in a match.
+pub(super) fn hide_players(status: &mut MatchStatus) {
+    status.seats.clear();
+    // The same bots have the same key in other editions.
+    status.block = None;
 }
 
 /// Removes the result of a match. Its state and its bots remain.

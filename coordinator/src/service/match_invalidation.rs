@@ -115,7 +115,7 @@ fn message(
     edition: i32,
     preview: Preview,
 ) -> VoidMatchesResponse {
-    let Preview { game, missing, places } = preview;
+    let Preview { game, missing, places, note } = preview;
     let columns = game.ranking_columns();
     let example = |number: &MatchNumber| match_name(tournament, *number).to_string();
     let texts = |score: &[i128]| {
@@ -137,5 +137,6 @@ fn message(
         missing: i64::try_from(missing).unwrap_or(i64::MAX),
         standings: places.collect(),
         columns: columns.into_iter().map(str::to_owned).collect(),
+        note: note.unwrap_or_default().to_owned(),
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::bots::evidence_message;
-use super::leaderboard_freeze::{Visibility, hide_result};
+use super::leaderboard_freeze::{Visibility, hide_players, hide_result};
 use super::{
     Caller, DefaultEdition, ErrorKind, ResponseStream, Result, Service, ServiceError, match_name,
 };
@@ -66,6 +66,10 @@ impl Service {
         let visibility = self.visibility(&tournament, caller)?;
         if self.visible_results(&visibility, id.tournament, &[id.number]).await?.is_empty() {
             hide_result(&mut status);
+            let is_owner = infos.iter().any(|bot| caller.is_owner(bot.owner));
+            if !is_owner && self.players_show_results(&tournament)? {
+                hide_players(&mut status);
+            }
         }
         add_seed(published_seed(&tournament, edition.number), planned.seed_key, &mut status);
         status.tournament = tournament.name;

@@ -17,7 +17,6 @@ use crate::db::tournaments::Tournament;
 use crate::db::trace_contexts::{self, Subject};
 use crate::db::trials::TrialState;
 use crate::db::{bots, tokens, tournaments, trials, versions};
-use crate::tournament::entry_outlook;
 
 /// Maximum number of versions of one owner that wait for their trials.
 const MAX_PENDING: i64 = 8;
@@ -68,7 +67,8 @@ impl Service {
         let outlook = async {
             let mut db = self.pool.acquire().await?;
             let bot = bots::find(&mut *db, tournament.id, bot).await?.map(|bot| bot.id);
-            entry_outlook::with_new_bot(&mut db, self.queue.games(), tournament, bot).await
+            let games = self.queue.games();
+            self.entry_outlook.with_new_bot(&mut db, games, tournament, bot).await
         };
         let outlook = outlook.await.inspect_err(|error| {
             tracing::debug!(tournament = tournament.name, %error, "cannot foresee the next edition");

@@ -21,7 +21,7 @@ use crate::db::tournaments::{self, TournamentState};
 use crate::tournament::file::TournamentFile;
 use crate::tournament::lifecycle;
 use crate::tournament::open_edition::{self, IfRunning, OpenRequest};
-use crate::tournament::{PlanMode, auto_edition, entry_outlook, plan_history, rounds};
+use crate::tournament::{PlanMode, auto_edition, plan_history, rounds};
 
 /// How an organiser ends a tournament.
 #[derive(Clone, Copy, Debug)]
@@ -294,7 +294,8 @@ impl Service {
         let mut connection = self.pool.acquire().await?;
         let due = auto_edition::due_at(&mut connection, self.queue.games(), &row).await?;
         let outlook = if row.state == TournamentState::Open {
-            entry_outlook::with_new_bot(&mut connection, self.queue.games(), &row, None).await?
+            let games = self.queue.games();
+            self.entry_outlook.with_new_bot(&mut connection, games, &row, None).await?
         } else {
             None
         };

@@ -2,43 +2,96 @@
 //! the schedule requests.
 
 use arbiter_games::Games;
-use arbiter_proto::ids::BotId;
-use arbiter_schedule::{MAX_BOTS, Schedule};
+use arbiter_proto::ids::{BotId, EditionId, TournamentId};
+use arbiter_schedule::{Adjustment, MAX_BOTS, Schedule};
 use sqlx::{PgConnection, Result};
 
 use super::{Rerun, TournamentFile, plan_history};
+use crate::cache::Cache;
 use crate::db::tournaments::Tournament;
 use crate::db::{editions, versions};
 
 /// A bot that does not exist yet.
 const NEW_BOT: BotId = BotId(i32::MAX);
 
-/// What the next edition will lack, one line for people, if this bot takes part besides the entered
-/// ones; `None` stands for a new bot. The result is `None` if the edition will lack nothing. The
-/// edition is not planned for the answer.
-pub async fn with_new_bot(
-    db: &mut PgConnection,
-    games: &Games,
-    tournament: &Tournament,
-    bot: Option<BotId>,
-) -> Result<Option<String>> {
-    // The attempt to open an edition reports an error of the file.
-    let Ok(file) = TournamentFile::from_json(games, &tournament.settings) else { return Ok(None) };
-    let entered = versions::newest(&mut *db, tournament.id).await?;
-    let mut bots: Vec<_> = entered.into_iter().map(|version| version.bot).collect();
-    let bot = bot.unwrap_or(NEW_BOT);
-    if !bots.contains(&bot) {
-        bots.push(bot);
+/// Maximum number of adjustments in the cache, about 100 bytes each.
+const MAX_ADJUSTMENTS: usize = 1024;
+
+/// Says what next editions will lack. Clones share what was computed before.
+#[derive(Clone, Debug)]
+pub struct EntryOutlook {
+    adjustments: Cache<NextPlan, Option<Adjustment>>,
+}
+
+/// What the adjustment of a next plan depends on. The schedule of a tournament never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct NextPlan {
+    tournament: TournamentId,
+    /// The newest edition, whose plan the next one extends.
+    newest: Option<EditionId>,
+    /// BLAKE3 of the ids of the bots that will take part, in order.
+    bots: [u8; 32],
+}
+
+impl Default for EntryOutlook {
+    fn default() -> Self {
+        Self { adjustments: Cache::new(MAX_ADJUSTMENTS) }
     }
-    if bots.len() < file.schedule.min_bots() {
-        let has_editions = !editions::of_tournament(&mut *db, tournament.id).await?.is_empty();
-        return Ok(Some(too_few(&file, bots.len(), has_editions)));
+}
+
+impl EntryOutlook {
+    /// What the next edition will lack, one line for people, if this bot takes part besides the
+    /// entered ones; `None` stands for a new bot. The result is `None` if the edition will lack
+    /// nothing. The edition is not planned for the answer.
+    pub async fn with_new_bot(
+        &self,
+        db: &mut PgConnection,
+        games: &Games,
+        tournament: &Tournament,
+        bot: Option<BotId>,
+    ) -> Result<Option<String>> {
+        // The attempt to open an edition reports an error of the file.
+        let Ok(file) = TournamentFile::from_json(games, &tournament.settings) else {
+            return Ok(None);
+        };
+        let entered = versions::newest(&mut *db, tournament.id).await?;
+        let mut bots: Vec<_> = entered.into_iter().map(|version| version.bot).collect();
+        let bot = bot.unwrap_or(NEW_BOT);
+        if !bots.contains(&bot) {
+            bots.push(bot);
+        }
+        let newest = editions::newest_id(&mut *db, tournament.id).await?;
+        if bots.len() < file.schedule.min_bots() {
+            return Ok(Some(too_few(&file, bots.len(), newest.is_some())));
+        }
+        if bots.len() > MAX_BOTS {
+            return Ok(Some(format!("an edition has at most {MAX_BOTS} bots, not {}", bots.len())));
+        }
+        let adjustment = self.adjustment(db, tournament, &file, &bots, newest).await?;
+        Ok(adjustment.map(|adjustment| adjustment.to_string()))
     }
-    if bots.len() > MAX_BOTS {
-        return Ok(Some(format!("an edition has at most {MAX_BOTS} bots, not {}", bots.len())));
+
+    /// The number that the next edition of these bots will have instead of the requested one.
+    async fn adjustment(
+        &self,
+        db: &mut PgConnection,
+        tournament: &Tournament,
+        file: &TournamentFile,
+        bots: &[BotId],
+        newest: Option<EditionId>,
+    ) -> Result<Option<Adjustment>> {
+        let mut hasher = blake3::Hasher::new();
+        for bot in bots {
+            hasher.update(&bot.0.to_le_bytes());
+        }
+        let next =
+            NextPlan { tournament: tournament.id, newest, bots: *hasher.finalize().as_bytes() };
+        if let Some(computed) = self.adjustments.get(&next, None) {
+            return Ok(*computed);
+        }
+        let adjustment = plan_history::next_adjustment(db, tournament, file, bots, newest).await?;
+        Ok(*self.adjustments.insert(next, adjustment))
     }
-    let adjustment = plan_history::next_adjustment(db, tournament, &file, &bots).await?;
-    Ok(adjustment.map(|adjustment| adjustment.to_string()))
 }
 
 /// How many bots are missing, and what happens when they have entered.

@@ -204,9 +204,8 @@ impl HistoryPlanner<'_> {
     /// step had the same bots. The error says why a new plan is made.
     fn continued(&self, previous: PlanHistory) -> Result<(PlanHistory, bool), FreshReason> {
         let entered: HashSet<_> = self.entered.iter().copied().collect();
-        let steps = previous.lineage.steps.len();
-        let mut earlier = (0..=steps).rev().map(|steps| previous.lineage.before(steps));
-        if let Some(lineage) = earlier.find(|lineage| previous.present(lineage) == entered) {
+        if let Some(steps) = previous.steps_with(&entered) {
+            let lineage = previous.lineage.before(steps);
             let bots = previous.bots[..lineage.places()].to_vec();
             return Ok((PlanHistory { bots, lineage, ..previous }, false));
         }
@@ -317,17 +316,18 @@ fn adjustment(
 }
 
 /// The number that the next edition of these bots will have instead of the requested one, without
-/// planning it.
+/// planning it. `newest` is the newest edition so far.
 pub(super) async fn next_adjustment(
     db: &mut PgConnection,
     tournament: &Tournament,
     file: &TournamentFile,
     entered: &[BotId],
+    newest: Option<EditionId>,
 ) -> Result<Option<Adjustment>, Error> {
-    if !file.schedule.has_history() {
-        return Ok(adjustment(file, entered.len(), None));
-    }
-    let previous = editions::newest_plan_history(&mut *db, tournament.id).await?;
+    let previous = match newest.filter(|_| file.schedule.has_history()) {
+        Some(newest) => editions::plan_history_of(&mut *db, newest).await?,
+        None => None,
+    };
     let previous = previous.and_then(|stored| PlanHistory::deserialize(stored).ok());
     let seed = tournament.next_seed();
     let owners = HashMap::new();
@@ -361,6 +361,27 @@ impl PlanHistory {
     fn has_present(&self, bots: &[BotId]) -> bool {
         self.lineage.present().len() == bots.len()
             && self.present(&self.lineage) == bots.iter().copied().collect()
+    }
+
+    /// The number of its steps after which exactly these bots were present; the greatest one, if
+    /// there are several. Takes the steps back one by one.
+    fn steps_with(&self, bots: &HashSet<BotId>) -> Option<usize> {
+        let is_one = |place: &Bot| bots.contains(&self.bot(*place));
+        let present = self.lineage.present();
+        let mut shared = present.iter().filter(|place| is_one(place)).count();
+        let mut present = present.len();
+        let mut places = self.bots.len();
+        for (steps, step) in self.lineage.steps.iter().enumerate().rev() {
+            if present == bots.len() && shared == bots.len() {
+                return Some(steps + 1);
+            }
+            let joined = &self.bots[places - step.joined..places];
+            places -= step.joined;
+            present = present + step.left.len() - step.joined;
+            shared += step.left.iter().filter(|place| is_one(place)).count();
+            shared -= joined.iter().filter(|bot| bots.contains(bot)).count();
+        }
+        (present == bots.len() && shared == bots.len()).then_some(0)
     }
 
     /// The same history with other ids of its bots.

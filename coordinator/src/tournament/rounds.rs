@@ -5,7 +5,7 @@
 //! coordinator may plan it, also after a crash. The matches of a round, their lots, the ranks that
 //! follow from the plan and whether more matches follow are stored in one transaction.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arbiter_games::{Games, Score, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber};
@@ -195,7 +195,7 @@ async fn add_next_round(
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error| inconsistent(id, &error.to_string()))?;
     let field = StoredField::of(&mut *db, &tournament, edition).await?;
-    let rounds = field.replay(db, &file, edition, edition.matches, |_, _| {}).await?;
+    let rounds = field.replay(db, &file, edition, edition.matches, &HashSet::new(), |_, _| {}).await?;
     if rounds.first < edition.matches {
         return Err(inconsistent(id, &format!("round {} is not over", rounds.finished + 1)));
     }
@@ -235,28 +235,33 @@ impl StoredField {
         })
     }
 
-    /// The plan of an edition after all its rounds that are over and lie within its first `until`
-    /// matches. Calls `visit` at the beginning of each stored round, with its matches.
+    /// The plan of an edition after all its rounds that are over without the `missing` results and
+    /// lie within its first `until` matches. Calls `visit` at the beginning of each stored round,
+    /// with its matches.
     async fn replay(
         &self,
         db: &mut PgConnection,
         file: &TournamentFile,
         edition: &Edition,
         until: i64,
+        missing: &HashSet<MatchNumber>,
         mut visit: impl FnMut(&Rounds<'_>, &[StoredMatch]),
     ) -> sqlx::Result<Rounds<'_>> {
         let inconsistent = |reason: String| inconsistent(edition.id, &reason);
         let mut rounds = Rounds::new(file, &self.names, self.seed).map_err(inconsistent)?;
-        while rounds.first < until {
+        while rounds.first < edition.matches {
             let round = rounds.matches().into_iter();
             let round = with_entrants(round, &self.entrants).collect::<Vec<_>>();
-            if round.last().is_none_or(|last| last.number.0 >= until) {
+            let Some(last) = round.last().map(|last| last.number.0) else { break };
+            if last >= edition.matches {
                 break;
             }
             let stored = stored_matches(db, edition, &round, &self.entrants).await?;
             visit(&rounds, &stored);
-            let results: Vec<_> = stored.into_iter().filter_map(|stored| stored.result).collect();
-            if results.len() < round.len() {
+            let mut results: Vec<_> =
+                stored.into_iter().filter_map(|stored| stored.result).collect();
+            results.retain(|played| !missing.contains(&played.number));
+            if last >= until || results.len() < round.len() {
                 break;
             }
             rounds.finish(&results).map_err(inconsistent)?;
@@ -265,16 +270,26 @@ impl StoredField {
     }
 }
 
-/// The plan of a stored edition after all its rounds that are over and lie within its first `until`
-/// matches. None if its matches do not depend on results, or if it has episodes.
+/// The plan of a stored edition after all its rounds whose results are counted. None if its matches
+/// do not depend on results, or if it has episodes.
 pub async fn stored_plan(
     db: &mut PgConnection,
     games: &Games,
     edition: &Edition,
-    until: i64,
+) -> sqlx::Result<Option<RoundPlan>> {
+    plan_without(db, games, edition, &HashSet::new()).await
+}
+
+/// Like [`stored_plan`], without the `missing` results.
+async fn plan_without(
+    db: &mut PgConnection,
+    games: &Games,
+    edition: &Edition,
+    missing: &HashSet<MatchNumber>,
 ) -> sqlx::Result<Option<RoundPlan>> {
     let Some((file, field, _)) = round_schedule(db, games, edition).await? else { return Ok(None) };
-    let rounds = field.replay(db, &file, edition, until, |_, _| {}).await?;
+    let until = counted_matches(edition);
+    let rounds = field.replay(db, &file, edition, until, missing, |_, _| {}).await?;
     Ok(rounds.into_plan())
 }
 
@@ -300,10 +315,17 @@ pub async fn played_rounds(
             Err(reason) => is_valid = Err(inconsistent(edition.id, &reason)),
         }
     };
-    let rounds = field.replay(db, &file, edition, edition.matches, visit).await?;
+    let until = counted_matches(edition);
+    let rounds = field.replay(db, &file, edition, until, &HashSet::new(), visit).await?;
     is_valid?;
     let finished = rounds.finished as usize;
     Ok(rounds.into_plan().map(|plan| played.finish(plan, finished)))
+}
+
+/// The number of matches within which a round of an edition can be over. The next round is planned
+/// when all results are counted. Until then the last round is not over.
+fn counted_matches(edition: &Edition) -> i64 {
+    if edition.open_ended { edition.matches - 1 } else { edition.matches }
 }
 
 /// The matches of the present round of a plan, with what is stored of them.
@@ -332,6 +354,21 @@ async fn round_schedule(
     Ok(first.map(|first| (file, field, first)))
 }
 
+/// The ranks of the entrants of an edition by its rounds that are over without the `missing`
+/// results. They are those that are stored when the next round is planned. None if its plan decides no ranks.
+pub async fn ranks_without(
+    db: &mut PgConnection,
+    games: &Games,
+    edition: &Edition,
+    missing: &HashSet<MatchNumber>,
+) -> sqlx::Result<Option<BTreeMap<Entrant, u32>>> {
+    let Some(plan) = plan_without(&mut *db, games, edition, missing).await? else {
+        return Ok(None);
+    };
+    let roster = Roster::of(&mut *db, edition.id).await?;
+    Ok(Some(roster.iter().map(|(entrant, _)| entrant).zip(plan.ranks()).collect()))
+}
+
 /// Compares the stored ranks of an edition with those that follow from its plan and results.
 /// Returns a description of each difference.
 pub async fn rank_differences(queue: &Queue, edition: EditionId) -> sqlx::Result<Vec<String>> {
@@ -339,13 +376,8 @@ pub async fn rank_differences(queue: &Queue, edition: EditionId) -> sqlx::Result
     let db = &mut *transaction;
     let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
     let stored = plan_ranks::of_edition(&mut *db, edition.id).await?;
-    let roster = Roster::of(&mut *db, edition.id).await?;
-    // Ranks are stored when the next round is planned, so the last round has none yet.
-    let until = if edition.open_ended { edition.matches - 1 } else { edition.matches };
-    let computed = match stored_plan(db, queue.games(), &edition, until).await? {
-        Some(plan) => roster.iter().map(|(entrant, _)| entrant).zip(plan.ranks()).collect(),
-        None => BTreeMap::new(),
-    };
+    let computed = ranks_without(db, queue.games(), &edition, &HashSet::new()).await?;
+    let computed = computed.unwrap_or_default();
     let mut entrants: Vec<_> = stored.keys().chain(computed.keys()).copied().collect();
     entrants.sort_unstable();
     entrants.dedup();

@@ -53,7 +53,7 @@ pub(super) fn drawing(tournament: &str, bracket: &Bracket) -> Markup {
             @for number in planned_rounds {
                 section.round {
                     h2 { (round_name(number, bracket.round_count)) }
-                    p { "Follows from the results." }
+                    p { @if bracket.is_cancelled { "Not played." } @else { "Follows from the results." } }
                 }
             }
         }
@@ -64,6 +64,9 @@ fn state(tournament: &str, bracket: &Bracket) -> Markup {
     html! {
         @match &bracket.winner {
             Some(winner) => { "Winner: " strong { (layout::bot_link(tournament, winner)) } "." }
+            None if bracket.is_cancelled => {
+                "Cancelled in round " (bracket.rounds.len()) " of " (bracket.round_count) "."
+            }
             None => { "Round " (bracket.rounds.len()) " of " (bracket.round_count) " is being played." }
         }
     }

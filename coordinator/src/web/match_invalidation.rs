@@ -170,7 +170,7 @@ fn preview(
     query: &VoidQuery,
     response: &VoidMatchesResponse,
 ) -> Markup {
-    let VoidMatchesResponse { matches, examples, edition, missing, .. } = response;
+    let VoidMatchesResponse { matches, examples, edition, missing, note, .. } = response;
     let has_more = usize::try_from(*matches).is_ok_and(|count| count > examples.len());
     html! {
         section.preview aria-labelledby="preview" {
@@ -185,6 +185,7 @@ fn preview(
                 "Edition " (edition) " counts " (missing) " of them. Its leaderboard with and without them:"
             }
             (comparison_table(tournament, response))
+            @if !note.is_empty() { p { (note) } }
             @if *matches == 0 { p { "No match meets these conditions." } }
             @else { (confirmation_form(session, tournament, query)) }
         }

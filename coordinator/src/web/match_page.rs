@@ -63,7 +63,8 @@ pub(super) async fn show(
     let can_retry = status.state == "aside" && session.caller.is_organiser();
     let body = html! {
         (flash.message())
-        (layout::scrollable("Seats", &seats(&status)))
+        @if status.seats.is_empty() { p { "Who plays is hidden while the leaderboards are frozen." } }
+        @else { (layout::scrollable("Seats", &seats(&status))) }
         @if can_retry {
             (actions::button(
                 &session, &format!("{}/retry", layout::match_path(&name)), "Retry match", None))

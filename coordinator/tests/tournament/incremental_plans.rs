@@ -6,13 +6,15 @@ use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::tournaments::{self, Tournament};
 use arbiter_coordinator::db::{bots, progress_samples, versions, workers};
+use arbiter_coordinator::tournament::entry_outlook::EntryOutlook;
 use arbiter_coordinator::tournament::estimate::{self, CompletionEstimate, NextEdition};
 use arbiter_coordinator::tournament::{
-    IfRunning, OpenRequest, PlanMode, TournamentFile, entry_outlook, open_edition, plan_history,
+    IfRunning, OpenRequest, PlanMode, TournamentFile, open_edition, plan_history,
 };
 use arbiter_games::{Games, tricks, wojna};
 use arbiter_proto::ids::{BotId, TokenId};
 use arbiter_schedule::{Certificate, Plan};
+use serde_json::json;
 use time::Duration;
 
 use crate::fixture::{create_tournament, listed_matches, start_tournament, tournament_file};
@@ -171,7 +173,34 @@ async fn an_impossible_number_of_meetings_is_rounded_up_and_stated() {
 /// What the next edition lacks if one more bot enters.
 async fn outlook(database: &Database, tournament: &Tournament) -> Option<String> {
     let mut db = database.pool.acquire().await.unwrap();
-    entry_outlook::with_new_bot(&mut db, &Games::built_in(), tournament, None).await.unwrap()
+    let outlook = EntryOutlook::default();
+    outlook.with_new_bot(&mut db, &Games::built_in(), tournament, None).await.unwrap()
+}
+
+/// The page of a tournament shows the outlook, so each view asks for it.
+#[tokio::test]
+async fn an_outlook_is_computed_once_for_the_same_bots_and_newest_edition() {
+    let database = Database::new().await;
+    let once = tournament_file(wojna::game(), "[schedule]\nmeetings = 1");
+    let (cup, first) = start_tournament(&database, &once, 13).await;
+    let outlook = EntryOutlook::default();
+    let games = Games::built_in();
+    let read = async || {
+        let mut db = database.pool.acquire().await.unwrap();
+        outlook.with_new_bot(&mut db, &games, &cup, None).await.unwrap()
+    };
+    let computed = read().await;
+    assert!(computed.is_some());
+    // Without the history of its plan, the next plan would be a new one.
+    let history = editions::plan_history_of(&database.pool, first.id).await.unwrap().unwrap();
+    editions::set_plan_history(&database.pool, first.id, &json!({})).await.unwrap();
+    assert_eq!(read().await, computed, "it is computed again");
+    enter(&database, &cup, None, "new").await;
+    let rounded = "meetings = 1 is not possible with 15 bots: every pair meets 6 times";
+    assert_eq!(read().await.as_deref(), Some(rounded), "another bot entered");
+    editions::set_plan_history(&database.pool, first.id, &history).await.unwrap();
+    next_edition(&database, &cup, PlanMode::Fresh).await;
+    assert_ne!(read().await.as_deref(), Some(rounded), "another edition opened");
 }
 
 #[tokio::test]

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::plan_ranks;
 use arbiter_coordinator::leaderboard_cache::LeaderboardCache;
+use arbiter_coordinator::match_invalidation;
 use arbiter_coordinator::queue::{Queue, ReportStatus};
-use arbiter_coordinator::tournament::rounds::{plan_next_round, rank_differences};
+use arbiter_coordinator::tournament::rounds::{plan_next_round, rank_differences, stored_plan};
 use arbiter_games::{Games, Score, gomoku, wojna};
-use arbiter_proto::ids::{EditionId, WorkerId};
+use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
-use arbiter_schedule::{Bot, NameKey};
+use arbiter_schedule::{Bot, NameKey, RoundPlan};
 
 use crate::fixture::{
     listed_matches, listed_results, open_edition, planned_matches, start_tournament,
@@ -22,8 +23,15 @@ use crate::support::{Database, START, kill_at_table, report, report_all};
 
 const FINALS: &str = "[schedule]\nkind = \"knockout\"\nbest_of = 2";
 
-/// Reports all lots that can be leased. In each match the bot that entered first wins, or all draw.
+/// Reports and counts all lots that can be leased. In each match the bot that entered first wins,
+/// or all draw.
 async fn play_round(queue: &Queue, edition: &Edition, worker: WorkerId, draws: bool) {
+    report_round(queue, edition, worker, draws).await;
+    while queue.count(edition.tournament).await.unwrap() > 0 {}
+}
+
+/// Like [`play_round`], without counting.
+async fn report_round(queue: &Queue, edition: &Edition, worker: WorkerId, draws: bool) {
     loop {
         let lots = queue.lease_at(edition.tournament, 64, START).await.unwrap();
         if lots.is_empty() {
@@ -42,7 +50,6 @@ async fn play_round(queue: &Queue, edition: &Edition, worker: WorkerId, draws: b
             assert_eq!(report_all(queue, &[reported]).await, [ReportStatus::Accepted]);
         }
     }
-    while queue.count(edition.tournament).await.unwrap() > 0 {}
 }
 
 /// The number of planned matches, and whether the plan is open-ended.
@@ -225,6 +232,55 @@ async fn a_match_that_is_set_aside_delays_the_next_round() {
     sqlx::query(retry).execute(&database.pool).await.unwrap();
     play_round(&queue, &edition, worker, false).await;
     assert!(plan_next_round(&queue, edition.id).await.unwrap());
+}
+
+/// Otherwise the bracket would show a round that the leaderboard and the schedule do not have yet.
+#[tokio::test]
+async fn a_bracket_follows_from_counted_results_alone() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let worker = database.worker("w").await;
+    let (_, edition) =
+        start_tournament(&database, &tournament_file(gomoku::game(), FINALS), 4).await;
+    let rounds = async || {
+        let mut db = database.pool.acquire().await.unwrap();
+        let edition = editions::get(&mut *db, edition.id).await.unwrap().unwrap();
+        match stored_plan(&mut db, queue.games(), &edition).await.unwrap() {
+            Some(RoundPlan::Knockout(bracket)) => bracket.rounds().len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    report_round(&queue, &edition, worker, false).await;
+    assert_eq!(rounds().await, 1);
+    while queue.count(edition.tournament).await.unwrap() > 0 {}
+    assert!(plan_next_round(&queue, edition.id).await.unwrap());
+    assert_eq!(rounds().await, 2);
+}
+
+/// A void match reopens its round, so the plan decides no rank from this round on.
+#[tokio::test]
+async fn without_void_matches_a_round_is_open_again() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let worker = database.worker("w").await;
+    let file = tournament_file(gomoku::game(), &format!("{FINALS}\nseeding = \"entry\""));
+    let (_, edition) = start_tournament(&database, &file, 4).await;
+    for _ in 0..2 {
+        play_round(&queue, &edition, worker, false).await;
+        assert!(plan_next_round(&queue, edition.id).await.unwrap());
+    }
+    assert!(queue.complete(edition.id, START).await.unwrap());
+    let scope = editions::scope(&database.pool, edition.id).await.unwrap();
+    let games = Games::built_in();
+    for (void, expected) in [(None, [1, 2, 3, 3]), (Some(5), [1, 1, 3, 3]), (Some(0), [1; 4])] {
+        let void: Vec<_> = void.map(MatchNumber).into_iter().collect();
+        let preview = match_invalidation::preview(&database.pool, &games, scope, &void).await;
+        let preview = preview.unwrap();
+        let now: Vec<_> = preview.places.iter().map(|place| place.now.0).collect();
+        let without: Vec<_> = preview.places.iter().map(|place| place.without.0).collect();
+        assert_eq!((now, without), (vec![1, 2, 3, 3], expected.to_vec()));
+        assert_eq!(preview.note.is_some(), !void.is_empty());
+    }
 }
 
 /// Only the matches of a changed bot are played, and those of bots that meet for the first time.

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use crate::cli::client::TournamentArgs;
 use crate::cli::time_arg::{micros, moment};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, fields, matches, merge};
+use crate::output::{Columns, Output, fields, matches, merge, non_empty};
 
 /// Declare matches void, so that a new edition plays them again.
 ///
@@ -77,8 +77,7 @@ fn show(
     applied: bool,
     tournament: &str,
 ) -> Result<(), Failure> {
-    let VoidMatchesResponse { matches: count, examples, edition, missing, columns, standings } =
-        response;
+    let VoidMatchesResponse { matches: count, examples, edition, missing, columns, .. } = response;
     let has_more = usize::try_from(*count).is_ok_and(|count| count > examples.len());
     let suffix = if has_more { ", …" } else { "" };
     let example_list =
@@ -89,7 +88,7 @@ fn show(
     let score = columns.join(" ");
     let header = ["rank", "without", "", "bot", &score, "without"];
     let mut table = Columns::new(header, &[2, 3]);
-    for VoidStanding { bot, rank, rank_without, score, score_without } in standings {
+    for VoidStanding { bot, rank, rank_without, score, score_without } in &response.standings {
         let change = i64::from(*rank) - i64::from(*rank_without);
         let change = if change == 0 { String::new() } else { format!("{change:+}") };
         table.push(vec![
@@ -102,6 +101,9 @@ fn show(
         ]);
     }
     out.table(&table)?;
+    if !response.note.is_empty() {
+        out.line(&response.note)?;
+    }
     if *count > 0 {
         out.line(&if applied {
             format!(
@@ -122,5 +124,6 @@ fn object(response: &VoidMatchesResponse, applied: bool) -> Value {
         json!({ "places": response.standings.iter().map(standing_json).collect::<Vec<_>>() });
     let mut matches = fields!(response; matches, edition, missing, columns);
     matches["first"] = json!(response.examples);
+    matches["note"] = json!(non_empty(&response.note));
     merge(merge(json!({ "applied": applied }), matches), standings)
 }

@@ -13,6 +13,8 @@ resource! {
         edition: i32;
         /// The number of the stage, from 1; 1 without stages.
         stage: usize;
+        /// Whether the edition was cancelled, so that no more rounds are played.
+        cancelled: bool = message.is_cancelled;
         /// The number of rounds of the whole bracket.
         round_count: usize;
         /// The winner; null until it is known.

@@ -36,7 +36,7 @@ resource! {
         /// `blocked`, `checking`, `pending`, `leased`, `reported`, `counted`, `delayed`,
         /// `aside` or `cancelled`. In lists always `reported`.
         state: String;
-        /// The seats, seat 1 first.
+        /// The seats, seat 1 first. Empty while a freeze hides who plays.
         seats: Vec<MatchSeat> = all(message.seats);
         /// The parameters that differ from the tournament's.
         params: Option<Value> = serde_json::from_str(&message.params).ok();
