@@ -9,6 +9,7 @@ mod export;
 mod lifecycle;
 mod list;
 mod package;
+mod rounds;
 mod schedule;
 mod void;
 mod watch;
@@ -52,6 +53,7 @@ enum Command {
     Retry(lifecycle::Retry),
     Void(void::Void),
     Schedule(schedule::Show),
+    Rounds(rounds::ShowRounds),
 }
 
 impl Tournament {
@@ -73,6 +75,7 @@ impl Tournament {
             Command::Retry(retry) => retry.run(),
             Command::Void(void) => void.run(),
             Command::Schedule(show) => show.run(games),
+            Command::Rounds(show) => show.run(),
         }
     }
 }

@@ -173,12 +173,12 @@ impl Service {
         }
         let is_complete = edition.state == EditionState::Complete;
         let key = (edition.id, is_complete);
-        let rounds = match self.rounds.get(&key, (!is_complete).then_some(MAX_AGE)) {
-            Some(rounds) => rounds,
-            None => {
-                let _permit = self.permit(caller).await?;
-                self.rounds.insert(key, self.replay_rounds(&edition).await?)
-            }
+        let cached = self.rounds.get(&key, (!is_complete).then_some(MAX_AGE));
+        let rounds = if let Some(rounds) = cached {
+            rounds
+        } else {
+            let _permit = self.permit(caller).await?;
+            self.rounds.insert(key, self.replay_rounds(&edition).await?)
         };
         Ok(ShownRounds { tournament: row, edition, rounds })
     }
@@ -247,14 +247,14 @@ fn stage_messages(
     edition: &Edition,
 ) -> Vec<v1::RoundsStage> {
     let is_cancelled = edition.state == EditionState::Cancelled;
-    let unfinished = |state: &str| if is_cancelled { "cancelled" } else { state }.to_owned();
+    let state = |stage: &BegunStage<'_>| match stage.plan.rounds().is_over() {
+        true => "over",
+        false if is_cancelled => "cancelled",
+        false => "running",
+    };
     let message = |stage: &BegunStage<'_>| v1::RoundsStage {
         kind: stage.kind.to_owned(),
-        state: if stage.plan.rounds().is_over() {
-            "over".to_owned()
-        } else {
-            unfinished("running")
-        },
+        state: state(stage).to_owned(),
         bots: to_u32(stage.field.len()),
         advance: stage.advance.map(to_u32),
         advanced: rounds.names(stage.advanced),
@@ -263,9 +263,7 @@ fn stage_messages(
         ..v1::RoundsStage::default()
     };
     let mut stages: Vec<_> = begun.iter().map(message).collect();
-    for planned in planned_stages(&rounds.played.plan) {
-        stages.push(v1::RoundsStage { state: unfinished("planned"), ..planned });
-    }
+    stages.extend(planned_stages(&rounds.played.plan));
     for (number, stage) in (1..).zip(&mut stages) {
         stage.number = number;
     }

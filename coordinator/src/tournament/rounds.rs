@@ -195,7 +195,8 @@ async fn add_next_round(
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error| inconsistent(id, &error.to_string()))?;
     let field = StoredField::of(&mut *db, &tournament, edition).await?;
-    let rounds = field.replay(db, &file, edition, edition.matches, &HashSet::new(), |_, _| {}).await?;
+    let rounds =
+        field.replay(db, &file, edition, edition.matches, &HashSet::new(), |_, _| {}).await?;
     if rounds.first < edition.matches {
         return Err(inconsistent(id, &format!("round {} is not over", rounds.finished + 1)));
     }
@@ -355,8 +356,9 @@ async fn round_schedule(
 }
 
 /// The ranks of the entrants of an edition by its rounds that are over without the `missing`
-/// results. They are those that are stored when the next round is planned. None if its plan decides no ranks.
-pub async fn ranks_without(
+/// results. They are those that are stored when the next round is planned. None if its plan decides
+/// no ranks.
+pub(crate) async fn ranks_without(
     db: &mut PgConnection,
     games: &Games,
     edition: &Edition,

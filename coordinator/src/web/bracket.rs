@@ -84,7 +84,6 @@ fn round_name(round: usize, count: usize) -> String {
 
 fn show_meeting(tournament: &str, meeting: &BracketMeeting) -> Markup {
     let is_winner = |bot: &BracketBot| meeting.winner.as_ref() == Some(&bot.name);
-    let number = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
     html! {
         @if meeting.is_for_third_place { p.quiet { "Third place" } }
         ul {
@@ -99,10 +98,7 @@ fn show_meeting(tournament: &str, meeting: &BracketMeeting) -> Markup {
             }
         }
         @if !meeting.matches.is_empty() {
-            p.quiet {
-                "Matches"
-                @for name in &meeting.matches { " " a href=(layout::match_path(name)) { (number(name)) } }
-            }
+            p.quiet { "Matches " (layout::match_numbers(&meeting.matches)) }
         }
     }
 }

@@ -134,7 +134,7 @@ impl<'a> BegunStage<'a> {
     }
 }
 
-/// The stages that have not begun, without their numbers and states.
+/// The stages that have not begun, without their numbers.
 pub(super) fn planned_stages(plan: &RoundPlan) -> Vec<v1::RoundsStage> {
     let RoundPlan::Stages(stages) = plan else { return Vec::new() };
     let mut field = plan.bots();
@@ -144,6 +144,7 @@ pub(super) fn planned_stages(plan: &RoundPlan) -> Vec<v1::RoundsStage> {
         field = advance.unwrap_or(bots);
         v1::RoundsStage {
             kind: stage.schedule.kind().to_owned(),
+            state: "planned".to_owned(),
             bots: to_u32(bots),
             advance: advance.map(to_u32),
             rounds: to_u32(round_count(&stage.schedule, bots)),

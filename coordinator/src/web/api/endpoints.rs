@@ -13,7 +13,7 @@ use super::leaderboards::{EditionStanding, HeadToHead, Leaderboard, Statistics};
 use super::matches::{Match, MatchSteps, PlannedMatch};
 use super::pagination::{Limit, Page};
 use super::response::RecordLines;
-use super::rounds::Rounds;
+use super::rounds::EditionRounds;
 use super::tournaments::{Certificate, Edition, EditionCheck, Estimate, Tournament};
 use crate::access::Role;
 
@@ -265,7 +265,7 @@ endpoints! {
     /// The rounds of an edition: its stages, and the standings and meetings of one of them.
     ///
     /// For schedules in rounds: swiss, ladder, gauntlet, knockout and stages.
-    GetRounds -> Rounds, tag "schedules" at "tournaments/{tournament}/rounds" {
+    GetRounds -> EditionRounds, tag "schedules" at "tournaments/{tournament}/rounds" {
         tournament; edition or newest;
         /// The stage's number. Default: the last one that has begun.
         stage?: Option<u32>;

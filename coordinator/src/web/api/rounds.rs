@@ -10,11 +10,11 @@ use super::resource::all;
 
 resource! {
     /// The stages of an edition, and the standings and meetings of one of them.
-    Rounds(message: v1::GetRoundsResponse) {
+    EditionRounds(message: v1::GetRoundsResponse) {
         /// The edition's number.
         edition: i32;
         /// All stages in their order: one for a tournament without stages.
-        stages: Vec<Stage> = all(message.stages);
+        stages: Vec<RoundsStage> = all(message.stages);
         /// The number of the stage that the following fields are about.
         stage: u32;
         /// The number of the selected round; null if the stage has one round that is not listed.
@@ -34,7 +34,7 @@ resource! {
 
 resource! {
     /// A stage of an edition.
-    Stage(message: v1::RoundsStage) {
+    RoundsStage(message: v1::RoundsStage) {
         /// Its number, from 1.
         stage: u32 = message.number;
         /// The kind of its schedule, as in a tournament file.
@@ -134,7 +134,7 @@ resource! {
 }
 
 impl Handler for GetRounds {
-    async fn handle(self, context: &RequestContext) -> Result<Rounds, Problem> {
+    async fn handle(self, context: &RequestContext) -> Result<EditionRounds, Problem> {
         let Self { tournament, edition, stage, round } = self;
         let request = v1::GetRoundsRequest { tournament, edition, stage, round, trf: false };
         Ok(context.service.get_rounds(context.caller(), request).await?.into())
