@@ -230,7 +230,7 @@ mod tests {
         let claim = Claim {
             matches: 3,
             seat_spread: Some(1),
-            ..matches(Schedule::Foursomes(FoursomesConfig::Least), 13).claim()
+            ..matches(&Schedule::Foursomes(FoursomesConfig::Least), 13).claim()
         };
         let error = certificate.prove(&claim).unwrap_err().to_string();
         assert!(error.contains("bots' matches"), "{error}");

@@ -42,7 +42,7 @@ fn invalid_options_are_errors() {
         assert!(phrases.iter().all(|phrase| error.contains(phrase)), "{text}: {error}");
     };
     check("legs = 1", &["kind"]);
-    check("kind = \"swiss\"", &["swiss", "round_robin", "foursomes", "episodes"]);
+    check("kind = \"league\"", &["league", "round_robin", "foursomes", "episodes"]);
     check("kind = \"round_robin\"\nlegs = 0", &["0 is not possible", "1 to 1000"]);
     check("kind = \"round_robin\"\nboards = 1001", &["1001", "1 to 1000"]);
     check("kind = \"round_robin\"\nopponents = 0", &["0 is not possible", "1 to 65535"]);

@@ -7,10 +7,10 @@ mod beacon;
 mod episodes;
 mod fixture;
 mod incremental_plans;
-mod knockouts;
 mod lifecycle;
 mod lot_assignment;
 mod plans;
 mod play;
+mod rounds;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,5 @@
-//! Rounds of a knockout follow from earlier results, and its leaderboard from the round reached.
+//! Rounds follow from earlier results: of knockouts, Swiss tournaments, gauntlets, ladders and
+//! stages. The leaderboard of a knockout follows from the round reached.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,11 @@ use crate::fixture::{
 use crate::play::RandomWorkers;
 use crate::support::test_clock::AtTime as _;
 use crate::support::{Database, START, kill_at_table, report, report_all};
+
+/// A Swiss tournament, a round robin of its best bots, and a final.
+const STAGES: &str = "[[stage]]\nkind = \"swiss\"\nrounds = 3\nadvance = 4\n\
+    [[stage]]\nkind = \"round_robin\"\nsides = \"both\"\nadvance = 2\n\
+    [[stage]]\nkind = \"knockout\"\nbest_of = 4";
 
 const FINALS: &str = "[schedule]\nkind = \"knockout\"\nbest_of = 2";
 
@@ -74,11 +80,29 @@ async fn leaderboard(
 
 /// The schedule and the results give the plan of each round, and the ranks.
 #[tokio::test]
-async fn the_bracket_follows_from_the_seed_and_the_results() {
+async fn every_round_follows_from_the_seed_and_the_results() {
+    let swiss = "[schedule]\nkind = \"swiss\"\nrounds = 4";
+    let double = "[schedule]\nkind = \"swiss\"\ngames = 2\nseeding = \"entry\"";
+    let gauntlet = "[schedule]\nkind = \"gauntlet\"\npanel = [\"bot-1\", \"bot-2\"]";
+    let ladder = "[schedule]\nkind = \"ladder\"\nrounds = 3";
+    for (lines, first_round) in [
+        (FINALS, 2 * 3),
+        (swiss, 5),
+        (double, 2 * 5),
+        (gauntlet, 2 * 18),
+        (ladder, 2 * 5),
+        (STAGES, 5),
+    ] {
+        check_rounds(lines, first_round).await;
+    }
+}
+
+/// Plays a tournament of 11 bots, and plans its rounds again from the stored results.
+async fn check_rounds(lines: &str, first_round: i64) {
     let database = Database::new().await;
-    let file = tournament_file(gomoku::game(), FINALS);
+    let file = tournament_file(gomoku::game(), lines);
     let (tournament, edition) = start_tournament(&database, &file, 11).await;
-    assert_eq!((edition.matches, edition.open_ended), (2 * 3, true));
+    assert_eq!((edition.matches, edition.open_ended), (first_round, true), "{lines}");
     RandomWorkers::new(&database, edition.id, "knockout").await.play().await;
     let planned = listed_matches(&database, &tournament, edition.id).await;
     let results = listed_results(&database, &tournament, edition.id).await;
@@ -87,7 +111,7 @@ async fn the_bracket_follows_from_the_seed_and_the_results() {
         sqlx::query_scalar("SELECT name FROM bots JOIN entrants ON bot = id ORDER BY place");
     let names: Vec<String> = names.fetch_all(&database.pool).await.unwrap();
     let names: Vec<_> = names.iter().map(|name| NameKey::of(tournament.seed, name)).collect();
-    let mut plan = file.schedule.rounds(&names).unwrap().unwrap();
+    let mut plan = file.schedule.rounds(&names, tournament.seed).unwrap().unwrap();
     let mut first = 0;
     while !plan.is_over() {
         let round = plan.matches();
