@@ -1,5 +1,5 @@
-//! A knockout from its file to its verified export, with the real program. A coordinator that is
-//! killed again and again gives the same bracket, byte for byte.
+//! Knockouts and stages from their files to their verified exports, with the real program. A
+//! coordinator that is killed again and again gives the same rounds, byte for byte.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
@@ -25,9 +25,36 @@ const BOTS: [(&str, &str); 6] = [
     ("fay", "honest"),
 ];
 
-/// The numbers of counted matches after which the coordinator is killed: in the first round, at its
-/// end, and in the second round.
-const KILLS: [i64; 3] = [1, 4, 6];
+/// A schedule in rounds, and what is known about it.
+struct Cup {
+    schedule: &'static str,
+    /// The beginning of its cost, for the bots above.
+    cost: &'static str,
+    /// A part of its certificate.
+    certificate: &'static str,
+    /// The numbers of counted matches after which the coordinator is killed.
+    kills: [i64; 3],
+}
+
+/// The coordinator is killed in the first round, at its end, and in the second round.
+const KNOCKOUT: Cup = Cup {
+    schedule: "[schedule]\nkind = \"knockout\"\nbest_of = 2\nextra_pairs = 1\n",
+    cost: "20 matches of 6 bots; knockout of 3 rounds with 2 byes, 10 to 20 matches\n20 to play",
+    certificate: "results decide who meets after the first round; knockout of 3 rounds",
+    kills: [1, 4, 6],
+};
+
+/// The coordinator is killed at the end of the first round, between two stages, and in the last
+/// round.
+const STAGES: Cup = Cup {
+    schedule: "[[stage]]\nkind = \"swiss\"\nrounds = 3\nadvance = 4\n\
+        [[stage]]\nkind = \"round_robin\"\nsides = \"both\"\nadvance = 2\n\
+        [[stage]]\nkind = \"knockout\"\nbest_of = 4\n",
+    cost: "27 matches of 6 bots; 3 stages: swiss (the best 4 advance), then round_robin (the best 2 \
+        advance), then knockout, 25 to 27 matches\n27 to play",
+    certificate: "results decide who meets after the first round; 3 stages: swiss",
+    kills: [3, 9, 22],
+};
 
 /// A coordinator, a worker, and an organiser.
 struct Site {
@@ -81,23 +108,20 @@ impl Site {
 
     /// Creates the cup, and plays it while the coordinator is killed after these numbers of counted
     /// matches. Returns the directory of its export.
-    fn play(&mut self, kills: &[i64]) -> PathBuf {
+    fn play(&mut self, cup: &Cup, kills: &[i64]) -> PathBuf {
         let house = BOTS.map(|(name, mode)| self.bots.rascal(name, mode, 2, ""));
         let text = format!(
-            "name = \"cup\"\ngame = \"gomoku\"\nseed = \"finals\"\n[schedule]\n\
-             kind = \"knockout\"\nbest_of = 2\nextra_pairs = 1\n[submissions]\n\
-             preflight = false\n[house]\nbots = {house:?}\n"
+            "name = \"cup\"\ngame = \"gomoku\"\nseed = \"finals\"\n{}[submissions]\n\
+             preflight = false\n[house]\nbots = {house:?}\n",
+            cup.schedule
         );
         let file = self.bots.file("cup.toml", &text);
         self.succeed(&format!("tournament create {file}"));
         let cost = self.succeed("tournament schedule cup --cost");
-        let expected =
-            "20 matches of 6 bots; knockout of 3 rounds with 2 byes, 10 to 20 matches\n20 to play";
-        assert!(cost.starts_with(expected), "{cost}");
+        assert!(cost.starts_with(cup.cost), "{cost}");
         self.succeed("tournament start cup");
         let certificate = self.succeed("tournament schedule cup --certificate");
-        let expected = "results decide who meets after the first round; knockout of 3 rounds";
-        assert!(certificate.contains(expected), "{certificate}");
+        assert!(certificate.contains(cup.certificate), "{certificate}");
         for (kill, counted) in (1..).zip(kills) {
             wait_until("matches are counted", || {
                 self.edition()["counted"].as_i64() >= Some(*counted)
@@ -115,17 +139,23 @@ impl Site {
     }
 }
 
-#[test]
-fn a_killed_coordinator_gives_the_same_bracket() {
+/// Plays a cup without and with kills, and returns the equal exports.
+fn play_twice(cup: &Cup) -> (Site, PathBuf) {
     let mut calm = Site::open();
     let mut stormy = Site::open();
-    let calm_export = calm.play(&[]);
-    let stormy_export = stormy.play(&KILLS);
+    let calm_export = calm.play(cup, &[]);
+    let stormy_export = stormy.play(cup, &cup.kills);
     for name in ["ranking.json", "matches.jsonl"] {
         let [calm, stormy] =
             [&calm_export, &stormy_export].map(|export| fs::read_to_string(export.join(name)));
         assert_eq!(calm.unwrap(), stormy.unwrap(), "{name}");
     }
+    (calm, calm_export)
+}
+
+#[test]
+fn a_killed_coordinator_gives_the_same_bracket() {
+    let (_site, calm_export) = play_twice(&KNOCKOUT);
     let ranking = calm_export.join("ranking.json");
     let text = fs::read_to_string(&ranking).unwrap();
     let mut board: Value = serde_json::from_str(&text).unwrap();
@@ -144,4 +174,20 @@ fn a_killed_coordinator_gives_the_same_bracket() {
     let stdout = String::from_utf8_lossy(&output.stdout);
     let expected = format!("WRONG, ranking.json: {winner} has rank 2, the results give rank 1\n");
     assert!(stdout.contains(&expected), "{stdout}");
+}
+
+#[test]
+fn a_killed_coordinator_gives_the_same_stages() {
+    let (_site, export) = play_twice(&STAGES);
+    let text = fs::read_to_string(export.join("ranking.json")).unwrap();
+    let board: Value = serde_json::from_str(&text).unwrap();
+    let ranks: Vec<_> =
+        board["places"].as_array().unwrap().iter().map(|place| place["rank"].clone()).collect();
+    assert_eq!(ranks[..4], [1, 2, 3, 4].map(|rank| json!(rank)));
+    // Those that lose every match are the last ones.
+    let last: Vec<_> =
+        board["places"].as_array().unwrap()[4..].iter().map(|place| &place["bot"]).collect();
+    assert!(last.contains(&&json!("bob")) && last.contains(&&json!("eve")), "{board}");
+    let verified = support::succeed(&["verify", export.to_str().unwrap()]);
+    assert!(verified.contains("matches follow from the published seed"), "{verified}");
 }

@@ -90,7 +90,7 @@ struct StageList {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StagesError {
     /// There are too few or too many stages.
-    #[error("{0} stages are not possible; write 2 to {MAX_STAGES}, or one [schedule]")]
+    #[error("there must be 2 to {MAX_STAGES} stages, not {0}; for one, write [schedule]")]
     Count(usize),
     /// A stage before the last one does not say how many bots advance.
     #[error("stage {0} needs `advance`, the number of bots that enter stage {next}", next = .0 + 1)]

@@ -367,7 +367,7 @@ fn stages_that_do_not_fit_are_refused() {
     };
     let swiss = json!({"kind": "swiss"});
     let knockout = json!({"kind": "knockout"});
-    check(json!([{"schedule": swiss}]), "1 stages are not possible; write 2 to 16");
+    check(json!([{"schedule": swiss}]), "there must be 2 to 16 stages, not 1");
     check(json!([{"schedule": swiss}, {"schedule": knockout}]), "stage 1 needs `advance`");
     let last = json!([{"schedule": swiss, "advance": 4}, {"schedule": knockout, "advance": 2}]);
     check(last, "stage 2 is the last one; leave out its `advance`");

@@ -1,4 +1,5 @@
-"""The tournaments of a drill: five games, small parameters, bots that read no clock.
+"""The tournaments of a drill: five games and a cup of stages, small parameters, bots that read no
+clock.
 
 Each tournament has one bot that changes: a player submits new versions of it during the drill. It
 begins as one program and is another from the second version on; further versions differ in a file
@@ -17,25 +18,61 @@ CHANGING = "changing"
 
 @dataclasses.dataclass(frozen=True)
 class Game:
-    name: str
+    name: str  # of the tournament; also of the game, unless `game` is another one
     usual: str  # what most bots are: written in C
     other: str  # one bot is this, and the changing one becomes it
     params: str
     share: float  # of all matches
     options: str = ""
+    game: str = ""
+
+    @property
+    def rules(self):
+        """The name of the game."""
+        return self.game or self.name
 
 
 GAMES = [
     Game("wojna", "threshold", "miser", 'deals = 1\nclock = "36000000/1000/36000000/100"', 0.1),
-    Game("bitwa", "phalanx", "rush", 'rounds = 30\nbank = "10h"', 0.225),
-    Game("tricks", "counter", "lowest", 'tables = 2\nmove_limit = "10h"', 0.225),
-    Game("blackjack", "basic", "lim17", 'hands = 1\nmove_limit = "10h"', 0.225),
-    Game("gomoku", "shapes", "elephant", 'move_limit = "10h"', 0.225, 'state = "tournament"'),
+    Game("bitwa", "phalanx", "rush", 'rounds = 30\nbank = "10h"', 0.2),
+    Game("tricks", "counter", "lowest", 'tables = 2\nmove_limit = "10h"', 0.2),
+    Game("blackjack", "basic", "lim17", 'hands = 1\nmove_limit = "10h"', 0.2),
+    Game("gomoku", "shapes", "elephant", 'move_limit = "10h"', 0.2, 'state = "tournament"'),
+    Game("cup", "counter", "lowest", 'tables = 2\nmove_limit = "10h"', 0.1, game="tricks"),
 ]
+
+
+def stages(matches):
+    """Stages of about so many matches: rounds that follow from results, again and again."""
+    legs = max(1, matches // 6 - 3)
+    return f"""
+[[stage]]
+kind = "swiss"
+rounds = 3
+games = 2
+advance = 4
+
+[[stage]]
+kind = "round_robin"
+sides = "random"
+legs = {legs}
+advance = 2
+
+[[stage]]
+kind = "knockout"
+best_of = 2
+"""
 
 
 def schedule(game, bots, matches):
     """A schedule of about so many matches."""
+    if game == "cup":
+        return stages(matches)
+    return f"[schedule]\n{one_schedule(game, bots, matches)}"
+
+
+def one_schedule(game, bots, matches):
+    """The keys of a schedule of about so many matches."""
     pairs = bots * (bots - 1) // 2
     if game == "wojna":
         return f'kind = "foursomes"\ngames = {matches}'
@@ -75,7 +112,7 @@ class Tournaments:
         for game in GAMES:
             for kind in (game.usual, game.other):
                 made = folder / "programs" / game.name / kind
-                self.programs[game.name, kind] = (made, program(game.name, kind, made))
+                self.programs[game.name, kind] = (made, program(game.rules, kind, made))
             self.expected[game.name] = max(1, round(matches * game.share))
             self._write(game)
 
@@ -85,7 +122,7 @@ class Tournaments:
         house.append(self._bot(game, game.other, game.other, game.other))
         text = f"""
 name = "{game.name}"
-game = "{game.name}"
+game = "{game.rules}"
 seed = "drill {self.seed}"
 expected = "2s"
 {game.options}
@@ -93,7 +130,6 @@ expected = "2s"
 [params]
 {game.params}
 
-[schedule]
 {schedule(game.name, self.bots, self.expected[game.name])}
 
 [clock]

@@ -432,7 +432,7 @@ mod tests {
     /// The participants of an edition whose published source has this history. Bots are numbers:
     /// the first `entrants` take part.
     fn participants(
-        schedule: Schedule,
+        schedule: &Schedule,
         entrants: usize,
         (bots, base, steps): (&[usize], usize, &Value),
     ) -> Result<Participants, String> {
@@ -446,7 +446,7 @@ mod tests {
             bots: (0..bots.len()).map(bot).collect(),
             lineage: Some(json!({ "bots": bots, "base": base, "steps": steps, "fresh": "first" })),
         };
-        field_of(&source, &TournamentFile { schedule, ..file })
+        field_of(&source, &TournamentFile { schedule: schedule.clone(), ..file })
     }
 
     #[test]
@@ -462,7 +462,7 @@ mod tests {
             [Schedule::Tables(Tables::of(seats)), Schedule::Foursomes(FoursomesConfig::Least)]
         {
             let plan = |entrants, bots: &[usize], base, steps: Value| {
-                participants(schedule, entrants, (bots, base, &steps))
+                participants(&schedule, entrants, (bots, base, &steps))
             };
             let plan_of_16 = plan(16, &bots, 12, json!([joins, leaves])).unwrap();
             assert_eq!(plan_of_16.bots(), 16);

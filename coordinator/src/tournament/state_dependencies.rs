@@ -70,7 +70,7 @@ mod tests {
 
     fn all(state: StateScope, rules: RoundRobin, matches: &[[Bot; 2]]) -> Vec<Predecessors> {
         let rules = Schedule::RoundRobin(rules);
-        let mut dependencies = StateDependencies::new(state, rules, 4).unwrap();
+        let mut dependencies = StateDependencies::new(state, &rules, 4).unwrap();
         (0..).zip(matches).map(|(number, seats)| dependencies.add(number, seats)).collect()
     }
 
@@ -98,6 +98,6 @@ mod tests {
     #[test]
     fn without_state_there_are_no_dependencies() {
         let rules = Schedule::RoundRobin(RoundRobin::default());
-        assert!(StateDependencies::new(StateScope::None, rules, 4).is_none());
+        assert!(StateDependencies::new(StateScope::None, &rules, 4).is_none());
     }
 }

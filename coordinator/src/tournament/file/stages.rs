@@ -54,7 +54,7 @@ pub(super) fn read(
 /// The error for stages that do not fit together.
 fn blame(source: &Source, error: &StagesError) -> FileError {
     let (number, key) = match error {
-        StagesError::Count(_) => return source.blame("", STAGE, error),
+        StagesError::Count(_) => (1, ""),
         StagesError::NoAdvance(number) => (*number, ""),
         StagesError::LastAdvance(number) => (*number, "advance"),
         StagesError::FewAdvance { stage, .. } | StagesError::ManyAdvance { stage, .. } => {
