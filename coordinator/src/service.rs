@@ -48,6 +48,7 @@ mod rankings;
 mod received_bundle;
 mod reply_times;
 mod reports;
+mod rounds;
 mod set_aside_matches;
 mod statistics;
 mod statistics_cache;
@@ -99,6 +100,7 @@ use game_guides::GuideCache;
 use game_packages::InspectedPackage;
 use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
+use rounds::RoundsCache;
 use statistics_cache::StatisticsCache;
 
 /// Maximum number of certificates in the cache.
@@ -141,6 +143,7 @@ pub struct Parts {
     /// Searches for collusion in editions that are over.
     collusion: Cache<EditionId, Collusion>,
     reply_times: Cache<(EditionId, Entrant), ReplyTimes>,
+    rounds: RoundsCache,
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
     entry_outlook: EntryOutlook,
@@ -201,6 +204,7 @@ impl Service {
             certificates: Cache::new(MAX_CERTIFICATES),
             collusion: Cache::new(MAX_COLLUSIONS),
             reply_times: Cache::new(MAX_REPLY_TIMES),
+            rounds: rounds::empty_cache(),
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
             entry_outlook: EntryOutlook::default(),

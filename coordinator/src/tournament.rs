@@ -27,6 +27,7 @@ pub mod plan_derivation;
 mod plan_difference;
 pub mod plan_history;
 mod planner;
+pub mod played_rounds;
 pub mod report_check;
 pub mod rounds;
 mod state_dependencies;

@@ -30,6 +30,7 @@ mod metrics;
 mod multipart;
 mod queue;
 mod replay_cache;
+mod rounds;
 mod server;
 mod session;
 mod sse;
@@ -147,6 +148,8 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/matrix", get(head_to_head::show))
         .route("/t/{tournament}/schedule", get(matches::schedule))
         .route("/t/{tournament}/bracket", get(bracket::show))
+        .route("/t/{tournament}/rounds", get(rounds::show))
+        .route("/t/{tournament}/rounds.trf", get(rounds::trf))
         .route("/t/{tournament}/matches", get(matches::list))
         .route("/t/{tournament}/matches/{number}", get(match_page::show))
         .route("/t/{tournament}/matches/{number}/steps", get(match_page::steps))

@@ -33,6 +33,7 @@ macro_rules! client_calls {
                 retry_set_aside(RetrySetAsideRequest) -> RetrySetAsideResponse;
                 void_matches(VoidMatchesRequest) -> VoidMatchesResponse;
                 find_collusion(FindCollusionRequest) -> FindCollusionResponse;
+                get_rounds(GetRoundsRequest) -> GetRoundsResponse;
                 get_match(GetMatchRequest) -> MatchStatus;
             }
             $($rest)*

@@ -104,6 +104,18 @@ impl GauntletPlan {
     pub fn is_panel(&self) -> &[bool] {
         &self.is_panel
     }
+
+    /// The scores of each bot, in the order of the bots.
+    pub fn totals(&self) -> &[Total] {
+        self.round.totals()
+    }
+
+    /// The same gauntlet with the scores of those matches that are played, for its standings so
+    /// far. `results` are in the order of the matches. A gauntlet that is over stays the same.
+    #[must_use]
+    pub fn with_played(&self, results: &[Option<Vec<Score>>]) -> Self {
+        Self { round: self.round.with_played(results), is_panel: self.is_panel.clone() }
+    }
 }
 
 impl Rounds for GauntletPlan {

@@ -60,10 +60,11 @@ pub use rounds::{ResultsError, Rounds};
 pub use rounds_certificate::{RoundsCertificate, RoundsError};
 pub use seeded_mix::{NameKey, mix};
 pub use seeding::{Seeding, UnknownSeeding};
+pub use shared_ranks::shared_ranks;
 pub use solo::{Solo, SoloMatches};
 pub use stages::{
     MAX_STAGES, Stage, StagePlan, StageRounds, StageSchedule, Stages, StagesError, StartPoints,
     StartedStage,
 };
-pub use swiss::{SwissRules, SwissTournament};
+pub use swiss::{SwissRules, SwissTournament, half_points};
 pub use tables::{TablePlan, TableSeats, TableSeatsError, TableStream, Tables};

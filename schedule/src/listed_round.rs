@@ -70,6 +70,26 @@ impl ListedRound {
     pub fn totals(&self) -> &[Total] {
         &self.totals
     }
+
+    /// The same round with the scores of those matches that are played, for its standings so far.
+    /// `results` are in the order of the matches. A round that is over stays the same.
+    #[must_use]
+    pub fn with_played(&self, results: &[Option<Vec<Score>>]) -> Self {
+        let mut round = self.clone();
+        if !self.is_over {
+            round.add(results.iter().map(|scores| scores.as_deref().unwrap_or(&[])));
+        }
+        round
+    }
+
+    /// Adds the scores of matches, in their order.
+    fn add<'a>(&mut self, results: impl Iterator<Item = &'a [Score]>) {
+        for (planned, scores) in self.matches.iter().zip(results) {
+            for (bot, score) in planned.seats().iter().zip(scores) {
+                self.totals[usize::from(*bot)].add(score);
+            }
+        }
+    }
 }
 
 impl Rounds for ListedRound {
@@ -90,11 +110,7 @@ impl Rounds for ListedRound {
     }
 
     fn advance(&mut self, results: &[Vec<Score>]) {
-        for (planned, scores) in self.matches.iter().zip(results) {
-            for (bot, score) in planned.seats().iter().zip(scores) {
-                self.totals[usize::from(*bot)].add(score);
-            }
-        }
+        self.add(results.iter().map(Vec::as_slice));
         self.is_over = true;
     }
 

@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 /// The rank of each of `count` things, from 1, in their order. `compare` orders the positions of
 /// two of them, the better one first. Equal things share a rank, and the following ranks are
 /// skipped.
-pub(crate) fn shared_ranks(count: usize, compare: impl Fn(usize, usize) -> Ordering) -> Vec<u32> {
+pub fn shared_ranks(count: usize, compare: impl Fn(usize, usize) -> Ordering) -> Vec<u32> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|first, second| compare(*first, *second));
     let mut ranks = vec![1; count];

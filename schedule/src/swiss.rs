@@ -31,5 +31,5 @@ pub use round::{Pairing, Pairings, Swiss, SwissError};
 pub(crate) use rules::MIN_BOTS;
 pub use rules::{Games, GamesError, SwissRules};
 pub use standings::Standing;
-pub use tournament::{SwissMeeting, SwissRound, SwissTournament};
+pub use tournament::{SwissMeeting, SwissRound, SwissTournament, half_points};
 pub use trf::{MAX_TRF_PLAYERS, TrfError, trf};

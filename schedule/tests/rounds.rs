@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arbiter_games::{Score, Seed};
 use arbiter_schedule::{
-    Bot, NameKey, PlannedMatch, RoundPlan, RoundsCertificate, Schedule, ScheduleError, mix,
+    Bot, NameKey, PlannedMatch, RoundPlan, Rounds as _, RoundsCertificate, Schedule, ScheduleError,
+    mix,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -179,6 +180,28 @@ fn a_gauntlet_ranks_by_mean_scores() {
     let mut plan = plan(json!({"kind": "gauntlet", "panel": ["2"]}), 4);
     play(&mut plan, &|bot| i64::from(bot == 0) + i64::from(bot != 3));
     assert_eq!(plan.ranks(), [1, 2, 2, 4]);
+}
+
+/// While a gauntlet is played, its standings count the matches that are over.
+#[test]
+fn a_gauntlet_has_standings_before_its_end() {
+    let mut plan = plan(json!({"kind": "gauntlet", "panel": ["2"]}), 3);
+    let RoundPlan::Gauntlet(start) = plan.clone() else { panic!("{plan:?}") };
+    let matches = plan.matches();
+    let score = |planned: &PlannedMatch| -> Vec<Score> {
+        planned.seats().iter().map(|bot| Score(vec![i64::from(*bot)])).collect()
+    };
+    let mut results = vec![None; matches.len()];
+    results[0] = Some(score(&matches[0]));
+    let partial = start.with_played(&results);
+    let counts: Vec<_> = partial.totals().iter().map(|total| total.matches).collect();
+    assert_eq!((counts.iter().sum::<u64>(), partial.is_over()), (2, false));
+    let results: Vec<_> = matches.iter().map(score).collect();
+    plan.finish(&results).unwrap();
+    let RoundPlan::Gauntlet(end) = plan else { panic!("{plan:?}") };
+    let all: Vec<_> = results.into_iter().map(Some).collect();
+    assert_eq!(start.with_played(&all).totals(), end.totals());
+    assert_eq!(end.with_played(&all).totals(), end.totals(), "nothing counts twice");
 }
 
 #[test]

@@ -241,6 +241,21 @@ fn number(round: &Round) -> u64 {
 }
 
 #[test]
+fn places_in_a_report_are_in_the_order_of_the_standings() {
+    let played = |opponent, points| Round::Played { opponent, colour: Colour::White, points };
+    // Players 2 and 3 have a point each. Player 3 met the stronger opponents.
+    let rounds = [[(3, 2), (2, 2)], [(2, 0), (3, 2)], [(1, 2), (0, 0)], [(0, 0), (1, 0)]];
+    let players = rounds.map(|rounds| Player {
+        rounds: rounds.map(|(opponent, points)| played(opponent, points)).into(),
+        plays: true,
+    });
+    let report = trf(&swiss(2), "cup", &players, &[]).unwrap();
+    let lines = report.lines().filter(|line| line.starts_with("001 "));
+    let places: Vec<_> = lines.map(|line| line[85..89].trim()).collect();
+    assert_eq!(places, ["1", "3", "2", "4"]);
+}
+
+#[test]
 fn a_report_has_the_columns_of_the_format() {
     let played = |opponent, colour, points| Round::Played { opponent, colour, points };
     let players = [

@@ -11,6 +11,7 @@ mod list;
 mod match_line;
 mod package;
 mod published_plan;
+mod rounds;
 mod schedule;
 mod void;
 mod watch;
@@ -54,6 +55,7 @@ enum Command {
     Retry(lifecycle::Retry),
     Void(void::Void),
     Schedule(schedule::Show),
+    Rounds(rounds::ShowRounds),
 }
 
 impl Tournament {
@@ -75,6 +77,7 @@ impl Tournament {
             Command::Retry(retry) => retry.run(),
             Command::Void(void) => void.run(),
             Command::Schedule(show) => show.run(games),
+            Command::Rounds(show) => show.run(),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::support::service::done;
 use crate::test_server::TestServer;
 
 /// The paths of all pages and forms.
-const PAGES: [&str; 44] = [
+const PAGES: [&str; 46] = [
     "/",
     "/t/cup",
     "/t/cup/live",
@@ -22,6 +22,8 @@ const PAGES: [&str; 44] = [
     "/t/cup/void",
     "/t/cup/collusion",
     "/t/cup/bracket",
+    "/t/cup/rounds",
+    "/t/cup/rounds.trf",
     "/t/cup/submit",
     "/new",
     "/t/cup/bots/mine/withdraw",

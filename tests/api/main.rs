@@ -15,10 +15,11 @@ use serde_json::{Value, json};
 use support::service::done;
 use test_server::TestServer;
 
-/// Fills in the parameters of a path, for a tournament that was played. Only a knockout has a
-/// bracket ([`TestServer::play_knockout`]).
+/// Fills in the parameters of a path, for a tournament that was played. Only a knockout has rounds
+/// and a bracket ([`TestServer::play_knockout`]).
 pub(crate) fn filled(path: &str) -> String {
-    let tournament = if path.ends_with("/bracket") { "finals" } else { "cup" };
+    let has_rounds = path.ends_with("/bracket") || path.ends_with("/rounds");
+    let tournament = if has_rounds { "finals" } else { "cup" };
     path.replace("{tournament}", tournament)
         .replace("{bot}", "mine")
         .replace("{version}", "1")

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::axe::{Axe, build_directory};
 use crate::chrome::{Chrome, Scheme, keys};
 use crate::support::shown::shown;
-use crate::test_server::{GAMES, KNOCKOUT, TestServer};
+use crate::test_server::{GAMES, KNOCKOUT, STAGES, TestServer};
 
 /// Screen sizes in CSS pixels.
 const DESKTOP: (u32, u32) = (1280, 900);
@@ -35,11 +35,12 @@ fn page_kind(path: &str) -> String {
     [parts.join("/"), query.join("&")].join("?")
 }
 
-/// One page of each kind that is reachable from the home page, by kind, and the page of a bracket,
-/// to which only tournaments with one link.
+/// One page of each kind that is reachable from the home page, by kind, and the pages of a bracket
+/// and of rounds, to which only tournaments with them link.
 fn find_pages(server: &TestServer, chrome: &Chrome) -> BTreeMap<String, String> {
     let bracket = format!("/t/{KNOCKOUT}/bracket");
-    let mut waiting = VecDeque::from(["/".to_owned(), bracket]);
+    let rounds = format!("/t/{STAGES}/rounds");
+    let mut waiting = VecDeque::from(["/".to_owned(), bracket, rounds]);
     let mut pages: BTreeMap<_, _> =
         waiting.iter().map(|path| (page_kind(path), path.clone())).collect();
     while let Some(path) = waiting.pop_front() {

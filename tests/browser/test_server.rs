@@ -1,5 +1,5 @@
 //! A running `arbiter up` with finished small tournaments of all five games and of a game package,
-//! and a small knockout. Tests that run at the same time share one server.
+//! and a small knockout and a small tournament with stages. Tests that run at the same time share one server.
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,6 +13,9 @@ pub(crate) const GAMES: [&str; 6] = ["wojna", "bitwa", "tricks", "blackjack", "g
 
 /// A tournament with a bracket.
 pub(crate) const KNOCKOUT: &str = "gomoku-knockout";
+
+/// A tournament with stages: a Swiss, then a knockout.
+pub(crate) const STAGES: &str = "gomoku-stages";
 
 /// A running `arbiter up`.
 pub(crate) struct TestServer {
@@ -58,8 +61,13 @@ impl TestServer {
             "name = \"{KNOCKOUT}\"\ngame = \"gomoku\"\n[params]\nmove_limit = \"10h\"\n\
              [schedule]\nkind = \"knockout\"\nthird_place = true\n[house]\nbots = {bots:?}\n"
         ));
+        self.up.create(&format!(
+            "name = \"{STAGES}\"\ngame = \"gomoku\"\n[params]\nmove_limit = \"10h\"\n\
+             [[stage]]\nkind = \"swiss\"\nrounds = 2\nadvance = 2\n\
+             [[stage]]\nkind = \"knockout\"\n[house]\nbots = {bots:?}\n"
+        ));
         let quick = GAMES.map(|game| format!("{game}-quick"));
-        let all: Vec<_> = quick.iter().map(String::as_str).chain([KNOCKOUT]).collect();
+        let all: Vec<_> = quick.iter().map(String::as_str).chain([KNOCKOUT, STAGES]).collect();
         for tournament in &all {
             self.up.succeed(&format!("tournament start {tournament}"));
         }

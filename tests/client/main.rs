@@ -8,6 +8,7 @@ mod export;
 mod matches;
 mod ranking;
 mod refusals;
+mod rounds;
 mod server;
 mod submit;
 #[path = "../support/mod.rs"]

@@ -47,6 +47,7 @@ pub(crate) struct Script {
     pub(crate) tokens: Vec<Token>,
     pub(crate) void: VoidMatchesResponse,
     pub(crate) collusion: FindCollusionResponse,
+    pub(crate) rounds: GetRoundsResponse,
     /// Why a bot is suspended.
     pub(crate) stood_down: String,
     pub(crate) estimate: EditionEstimate,
@@ -291,6 +292,11 @@ impl TournamentService for Scripted {
     ) -> Answer<FindCollusionResponse> {
         let script = self.called("collusion", &request)?;
         Ok(Response::new(script.collusion))
+    }
+
+    async fn get_rounds(&self, request: Request<GetRoundsRequest>) -> Answer<GetRoundsResponse> {
+        let script = self.called("rounds", &request)?;
+        Ok(Response::new(script.rounds))
     }
 
     async fn get_match(&self, request: Request<GetMatchRequest>) -> Answer<MatchStatus> {

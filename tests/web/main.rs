@@ -7,6 +7,7 @@ mod browser;
 mod game_guides;
 mod hidden_frames;
 mod organisers;
+mod rounds;
 mod score_columns;
 mod submission;
 #[path = "../support/mod.rs"]

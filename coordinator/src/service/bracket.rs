@@ -3,25 +3,20 @@
 use std::collections::HashMap;
 
 use arbiter_proto::ids::MatchNumber;
-use arbiter_proto::v1;
-use arbiter_ranking::Entrant;
-use arbiter_schedule::{self as schedule, Bot, Fixture, Meeting, RoundPlan, Rounds};
+use arbiter_schedule::{self as schedule, Bot, Fixture, Meeting, Rounds as _};
 
-use super::{Caller, DefaultEdition, Result, Service, ServiceError, match_name};
-use crate::db::editions::{Edition, EditionState};
-use crate::db::entrants::Roster;
-use crate::db::matches;
+use super::rounds::{BegunStage, EditionRounds, ShownRounds, StageKind, pair};
+use super::{Caller, Result, Service, ServiceError, match_name};
+use crate::db::editions::EditionState;
 use crate::db::tournaments::Tournament;
-use crate::tournament::rounds;
-
-/// Maximum number of matches of a bracket that is shown. All are read, and all are on one page.
-const MAX_SHOWN_MATCHES: i64 = 20_000;
 
 /// A bracket for people.
 #[derive(Clone, Debug)]
 pub(crate) struct Bracket {
     /// The number of the edition.
     pub(crate) edition: i32,
+    /// The number of the stage, from 1; 1 without stages.
+    pub(crate) stage: usize,
     /// Whether the edition was cancelled, so that no more rounds are played.
     pub(crate) is_cancelled: bool,
     /// The number of rounds of the whole bracket.
@@ -69,95 +64,96 @@ pub(crate) struct BracketBot {
 }
 
 impl Service {
-    /// The bracket of an edition; by default of the newest one.
+    /// The bracket of an edition, by default of the newest one; with stages, that of a stage, by
+    /// default of the last knockout that has begun. Stages are numbered from 1.
     ///
     /// # Errors
-    /// If the tournament is no knockout, or its bracket is too large to show.
+    /// If the schedule or the stage is no knockout, or if the edition is too large to show.
     pub(crate) async fn bracket(
         &self,
         caller: &Caller,
         tournament: &str,
         edition: Option<i32>,
+        stage: Option<u32>,
     ) -> Result<Bracket> {
-        let row = self.tournament(tournament).await?;
-        let board = v1::LeaderboardRef { tournament: tournament.to_owned(), edition };
-        let (edition, _) = self.edition_of(Some(board), DefaultEdition::Newest, caller).await?;
-        // Matches of a cancelled edition may still be played while the leaderboard is frozen.
-        self.require_results(&edition, caller).await?;
-        if edition.matches > MAX_SHOWN_MATCHES {
-            let matches = edition.matches;
-            return Err(ServiceError::failed_precondition(format!(
-                "the bracket of edition {} has {matches} matches; only brackets of at most \
-                 {MAX_SHOWN_MATCHES} are shown, so look at its leaderboard instead",
-                edition.number
-            )));
-        }
-        let _permit = self.permit(caller).await?;
-        let mut db = self.pool.acquire().await?;
-        let plan = rounds::stored_plan(&mut db, self.queue.games(), &edition).await?;
-        let Some(RoundPlan::Knockout(bracket)) = plan else {
-            return Err(ServiceError::failed_precondition(format!(
-                "{tournament} is no knockout, so it has no bracket"
-            )));
+        let shown = self.edition_rounds(caller, tournament, edition).await?;
+        let no_bracket = |what: String| {
+            ServiceError::failed_precondition(format!(
+                "{what} is no knockout, so it has no bracket"
+            ))
         };
-        let roster = Roster::of(&mut *db, edition.id).await?;
-        let planned = matches::planned(&mut *db, edition.scope(), MatchNumber(0), None, u32::MAX);
-        let mut numbers: HashMap<[Entrant; 2], Vec<MatchNumber>> = HashMap::new();
-        for planned in planned.await? {
-            if let [first, second] = planned.seats.0[..] {
-                numbers.entry(pair(first, second)).or_default().push(planned.number);
+        let Some(rounds) = shown.rounds.as_ref() else {
+            return Err(no_bracket(tournament.to_owned()));
+        };
+        let begun = rounds.begun();
+        let is_knockout = |stage: &BegunStage<'_>| matches!(stage.plan, StageKind::Knockout(_));
+        let last = begun.iter().rposition(is_knockout).unwrap_or(begun.len() - 1);
+        let position = shown.position(stage, rounds, last)?;
+        let stage = &begun[position];
+        match stage.plan {
+            StageKind::Knockout(bracket) => Ok(draw(&shown, rounds, stage, position, bracket)),
+            _ if begun.len() > 1 => {
+                Err(no_bracket(format!("stage {} of {tournament}", position + 1)))
             }
+            _ => Err(no_bracket(tournament.to_owned())),
         }
-        let entrants = roster.iter().map(|(entrant, _)| entrant).collect();
-        Ok(Drawing { tournament: &row, roster, entrants, numbers }.draw(&edition, &bracket))
     }
 }
 
-/// Two entrants in ascending order.
-fn pair(first: Entrant, second: Entrant) -> [Entrant; 2] {
-    [first.min(second), first.max(second)]
+/// The bracket of the stage with this position.
+pub(super) fn draw(
+    shown: &ShownRounds,
+    rounds: &EditionRounds,
+    stage: &BegunStage<'_>,
+    position: usize,
+    bracket: &schedule::Bracket,
+) -> Bracket {
+    let mut matches: HashMap<_, Vec<MatchNumber>> = HashMap::new();
+    for game in stage.rounds.iter().flat_map(|round| &round.matches) {
+        matches.entry(pair(game)).or_default().extend(game.number);
+    }
+    let numbers = bracket.numbered().iter().copied().zip(1..).collect();
+    let drawing = Drawing { tournament: &shown.tournament, rounds, stage, matches, numbers };
+    let last = bracket.rounds().last().and_then(|round| round.first());
+    let winner = last.filter(|_| bracket.is_over()).and_then(Fixture::winner);
+    Bracket {
+        edition: shown.edition.number,
+        stage: position + 1,
+        is_cancelled: shown.edition.state == EditionState::Cancelled,
+        round_count: bracket.round_count(),
+        rounds: drawing.rounds(bracket),
+        winner: winner.map(|bot| drawing.name(bot)),
+    }
 }
 
-/// The data with which a bracket is drawn.
+/// The data with which a bracket is drawn. The bots of the bracket are positions in the field of
+/// its stage.
 struct Drawing<'a> {
     tournament: &'a Tournament,
-    roster: Roster,
-    entrants: Vec<Entrant>,
-    /// The matches of each pair. Two bots meet at most once in a bracket.
-    numbers: HashMap<[Entrant; 2], Vec<MatchNumber>>,
+    rounds: &'a EditionRounds,
+    stage: &'a BegunStage<'a>,
+    /// The matches of each pair of bots of the tournament. Two bots meet at most once in a bracket.
+    matches: HashMap<Option<[Bot; 2]>, Vec<MatchNumber>>,
+    /// The number of each bot of the bracket, from 1.
+    numbers: HashMap<Bot, usize>,
 }
 
 impl Drawing<'_> {
-    fn draw(&self, edition: &Edition, bracket: &schedule::Bracket) -> Bracket {
-        let round_count = bracket.round_count();
-        let numbers: HashMap<_, _> = bracket.numbered().iter().copied().zip(1..).collect();
+    fn rounds(&self, bracket: &schedule::Bracket) -> Vec<BracketRound> {
         let round = |(round, fixtures): (usize, &Vec<Fixture>)| {
             let meetings = fixtures.iter().enumerate().map(|(index, fixture)| {
-                let is_for_third_place = index >= 1 << (round_count - round);
-                self.meeting(fixture, is_for_third_place, &numbers)
+                let is_for_third_place = index >= 1 << (bracket.round_count() - round);
+                self.meeting(fixture, is_for_third_place)
             });
             BracketRound { round, meetings: meetings.collect() }
         };
-        let last = bracket.rounds().last().and_then(|round| round.first());
-        let winner = last.filter(|_| bracket.is_over()).and_then(Fixture::winner);
-        Bracket {
-            edition: edition.number,
-            is_cancelled: edition.state == EditionState::Cancelled,
-            round_count,
-            rounds: (1..).zip(bracket.rounds()).map(round).collect(),
-            winner: winner.map(|bot| self.name(bot)),
-        }
+        (1..).zip(bracket.rounds()).map(round).collect()
     }
 
-    fn meeting(
-        &self,
-        fixture: &Fixture,
-        is_for_third_place: bool,
-        numbers: &HashMap<Bot, usize>,
-    ) -> BracketMeeting {
+    fn meeting(&self, fixture: &Fixture, is_for_third_place: bool) -> BracketMeeting {
         let bot = |bot: Bot, score: &[i128]| BracketBot {
             name: self.name(bot),
-            number: numbers.get(&bot).copied().unwrap_or(0),
+            number: self.numbers.get(&bot).copied().unwrap_or(0),
             score: score.to_vec(),
         };
         let winner = fixture.winner().map(|bot| self.name(bot));
@@ -171,22 +167,24 @@ impl Drawing<'_> {
                 matches: Vec::new(),
             };
         };
-        let [first, second] = bots.map(|bot| self.entrants[usize::from(bot)]);
-        let numbers = self.numbers.get(&pair(first, second)).map_or(&[][..], Vec::as_slice);
+        let [first, second] = bots.map(|bot| self.in_tournament(bot));
+        let numbers = self.matches.get(&Some([first.min(second), first.max(second)]));
+        let name = |number: &MatchNumber| match_name(self.tournament, *number).to_string();
         BracketMeeting {
             bots: bots.iter().zip(scores).map(|(one, score)| bot(*one, score)).collect(),
             is_for_third_place,
             winner,
             decided_by: decision.map(|decision| decision.by.as_str()),
-            matches: numbers
-                .iter()
-                .map(|number| match_name(self.tournament, *number).to_string())
-                .collect(),
+            matches: numbers.map_or(&[][..], Vec::as_slice).iter().map(name).collect(),
         }
     }
 
+    /// The bot of the tournament that is this bot of the bracket.
+    fn in_tournament(&self, bot: Bot) -> Bot {
+        self.stage.field[usize::from(bot)]
+    }
+
     fn name(&self, bot: Bot) -> String {
-        let entrant = self.entrants[usize::from(bot)];
-        self.roster.get(entrant).map(|named| named.name.clone()).unwrap_or_default()
+        self.rounds.name(self.in_tournament(bot))
     }
 }

@@ -113,7 +113,7 @@ impl Service {
         self.columns_of(editions::adding(&self.pool, id).await?).await
     }
 
-    async fn columns_of(&self, edition: EditionId) -> Result<Vec<String>> {
+    pub(super) async fn columns_of(&self, edition: EditionId) -> Result<Vec<String>> {
         let game = editions::game(&self.pool, self.games(), edition).await?;
         Ok(game.columns.iter().map(ToString::to_string).collect())
     }

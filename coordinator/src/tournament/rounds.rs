@@ -18,6 +18,7 @@ use super::edition_matches::EditionMatches;
 use super::episode_rounds::EpisodeRounds;
 use super::open_edition::with_entrants;
 use super::planner::{SeedKeys, match_of};
+use super::played_rounds::{PlayedRounds, RoundMatch};
 use crate::db::editions::Edition;
 use crate::db::entrants::Roster;
 use crate::db::matches::{self, Match};
@@ -123,6 +124,14 @@ impl<'a> Rounds<'a> {
     }
 
     /// The plan, unless it has episodes.
+    fn plan(&self) -> Option<&RoundPlan> {
+        match &self.kind {
+            Kind::Episodes(_) => None,
+            Kind::Plan { plan, .. } => Some(plan),
+        }
+    }
+
+    /// The plan, unless it has episodes.
     fn into_plan(self) -> Option<RoundPlan> {
         match self.kind {
             Kind::Episodes(_) => None,
@@ -186,7 +195,8 @@ async fn add_next_round(
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error| inconsistent(id, &error.to_string()))?;
     let field = StoredField::of(&mut *db, &tournament, edition).await?;
-    let rounds = field.replay(db, &file, edition, edition.matches, &HashSet::new()).await?;
+    let rounds =
+        field.replay(db, &file, edition, edition.matches, &HashSet::new(), |_, _| {}).await?;
     if rounds.first < edition.matches {
         return Err(inconsistent(id, &format!("round {} is not over", rounds.finished + 1)));
     }
@@ -227,7 +237,8 @@ impl StoredField {
     }
 
     /// The plan of an edition after all its rounds that are over without the `missing` results and
-    /// lie within its first `until` matches.
+    /// lie within its first `until` matches. Calls `visit` at the beginning of each stored round,
+    /// with its matches.
     async fn replay(
         &self,
         db: &mut PgConnection,
@@ -235,18 +246,23 @@ impl StoredField {
         edition: &Edition,
         until: i64,
         missing: &HashSet<MatchNumber>,
+        mut visit: impl FnMut(&Rounds<'_>, &[StoredMatch]),
     ) -> sqlx::Result<Rounds<'_>> {
         let inconsistent = |reason: String| inconsistent(edition.id, &reason);
         let mut rounds = Rounds::new(file, &self.names, self.seed).map_err(inconsistent)?;
-        while rounds.first < until {
+        while rounds.first < edition.matches {
             let round = rounds.matches().into_iter();
             let round = with_entrants(round, &self.entrants).collect::<Vec<_>>();
-            if round.last().is_none_or(|last| last.number.0 >= until) {
+            let Some(last) = round.last().map(|last| last.number.0) else { break };
+            if last >= edition.matches {
                 break;
             }
-            let mut results = results_of(db, edition, &round, &self.entrants).await?;
+            let stored = stored_matches(db, edition, &round, &self.entrants).await?;
+            visit(&rounds, &stored);
+            let mut results: Vec<_> =
+                stored.into_iter().filter_map(|stored| stored.result).collect();
             results.retain(|played| !missing.contains(&played.number));
-            if results.len() < round.len() {
+            if last >= until || results.len() < round.len() {
                 break;
             }
             rounds.finish(&results).map_err(inconsistent)?;
@@ -272,18 +288,71 @@ async fn plan_without(
     edition: &Edition,
     missing: &HashSet<MatchNumber>,
 ) -> sqlx::Result<Option<RoundPlan>> {
+    let Some((file, field, _)) = round_schedule(db, games, edition).await? else { return Ok(None) };
+    let until = counted_matches(edition);
+    let rounds = field.replay(db, &file, edition, until, missing, |_, _| {}).await?;
+    Ok(rounds.into_plan())
+}
+
+/// The rounds of a stored edition so far. None if its matches do not depend on results, or if it
+/// has episodes.
+///
+/// # Errors
+/// If the plan differs from the stored matches.
+pub async fn played_rounds(
+    db: &mut PgConnection,
+    games: &Games,
+    edition: &Edition,
+) -> sqlx::Result<Option<PlayedRounds>> {
+    let Some((file, field, first)) = round_schedule(db, games, edition).await? else {
+        return Ok(None);
+    };
+    let mut played = PlayedRounds::new(&first);
+    let mut is_valid = Ok(());
+    let visit = |rounds: &Rounds<'_>, stored: &[StoredMatch]| {
+        let Some(plan) = rounds.plan() else { return };
+        match round_matches(plan, stored) {
+            Ok(matches) => played.add(plan, matches),
+            Err(reason) => is_valid = Err(inconsistent(edition.id, &reason)),
+        }
+    };
+    let until = counted_matches(edition);
+    let rounds = field.replay(db, &file, edition, until, &HashSet::new(), visit).await?;
+    is_valid?;
+    let finished = rounds.finished as usize;
+    Ok(rounds.into_plan().map(|plan| played.finish(plan, finished)))
+}
+
+/// The number of matches within which a round of an edition can be over. The next round is planned
+/// when all results are counted. Until then the last round is not over.
+fn counted_matches(edition: &Edition) -> i64 {
+    if edition.open_ended { edition.matches - 1 } else { edition.matches }
+}
+
+/// The matches of the present round of a plan, with what is stored of them.
+fn round_matches(plan: &RoundPlan, stored: &[StoredMatch]) -> Result<Vec<RoundMatch>, String> {
+    let matches = plan.matches().into_iter().zip(stored);
+    let with_scores = |(planned, stored): (PlannedMatch, &StoredMatch)| {
+        let scores = stored.result.as_ref().map(scores).transpose()?;
+        Ok(RoundMatch { planned, number: stored.number, scores })
+    };
+    matches.map(with_scores).collect()
+}
+
+/// The file, the bots and the first round of a stored edition. None if its matches do not depend on
+/// results, or if it has episodes.
+async fn round_schedule(
+    db: &mut PgConnection,
+    games: &Games,
+    edition: &Edition,
+) -> sqlx::Result<Option<(TournamentFile, StoredField, RoundPlan)>> {
     let tournament = tournaments::of_edition(&mut *db, edition.id).await?;
     let file = TournamentFile::from_json(games, &tournament.settings)
         .map_err(|error| inconsistent(edition.id, &error.to_string()))?;
     let field = StoredField::of(&mut *db, &tournament, edition).await?;
-    let has_rounds = file.schedule.rounds(&field.names, field.seed);
-    if has_rounds.map_err(|error| inconsistent(edition.id, &error.to_string()))?.is_none() {
-        return Ok(None);
-    }
-    // The next round is planned when all results are counted. Until then the last one is not over.
-    let until = if edition.open_ended { edition.matches - 1 } else { edition.matches };
-    let rounds = field.replay(db, &file, edition, until, missing).await?;
-    Ok(rounds.into_plan())
+    let first = file.schedule.rounds(&field.names, field.seed);
+    let first = first.map_err(|error| inconsistent(edition.id, &error.to_string()))?;
+    Ok(first.map(|first| (file, field, first)))
 }
 
 /// The ranks of the entrants of an edition by its rounds that are over without the `missing`
@@ -325,14 +394,22 @@ pub async fn rank_differences(queue: &Queue, edition: EditionId) -> sqlx::Result
     Ok(differing.map(difference).collect())
 }
 
-/// The results of planned matches of an edition, in their order, with the places of bots in the
-/// seats. Matches without a result are left out.
-pub(super) async fn results_of(
+/// What is stored of a planned match.
+#[derive(Debug)]
+struct StoredMatch {
+    /// Its number; `None` if the edition does not have it.
+    number: Option<MatchNumber>,
+    /// Its result, with the places of bots in the seats; `None` until it is played.
+    result: Option<SeatedResult>,
+}
+
+/// What is stored of planned matches of an edition, in their order.
+async fn stored_matches(
     db: &mut PgConnection,
     edition: &Edition,
     planned: &[Match],
     entrants: &[Entrant],
-) -> sqlx::Result<Vec<SeatedResult>> {
+) -> sqlx::Result<Vec<StoredMatch>> {
     let stored = matches::same_seats(&mut *db, edition.scope(), planned).await?;
     let numbers: Vec<_> = stored.iter().map(|stored| stored.number).collect();
     let results = results::of_matches(&mut *db, edition.tournament, &numbers).await?;
@@ -340,12 +417,16 @@ pub(super) async fn results_of(
         results.into_iter().map(|played| (played.number, played)).collect();
     let by_key: HashMap<_, _> = stored.iter().map(|stored| (stored.key(), stored.number)).collect();
     let places: HashMap<_, _> = entrants.iter().copied().zip((0..).map(Entrant)).collect();
-    let result = |planned: &Match| {
-        let mut played = by_number.remove(by_key.get(&planned.key())?)?;
+    let mut result = |number: MatchNumber| {
+        let mut played = by_number.remove(&number)?;
         for seat in &mut played.seats.0 {
             *seat = *places.get(seat)?;
         }
         Some(played)
     };
-    Ok(planned.iter().filter_map(result).collect())
+    let stored = |planned: &Match| {
+        let number = by_key.get(&planned.key()).copied();
+        StoredMatch { number, result: number.and_then(&mut result) }
+    };
+    Ok(planned.iter().map(stored).collect())
 }

@@ -28,6 +28,7 @@ mod openapi;
 mod pagination;
 mod problem;
 mod response;
+mod rounds;
 mod tournaments;
 
 use std::sync::Arc;

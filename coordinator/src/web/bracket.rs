@@ -15,30 +15,37 @@ use crate::service::{Bracket, BracketBot, BracketMeeting, BracketRound};
 pub(super) struct BracketQuery {
     /// The edition's number. Default: the newest edition.
     edition: Option<i32>,
+    /// The stage's number. Default: the last knockout that has begun.
+    stage: Option<u32>,
 }
 
 /// The page.
 pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
-    Query(BracketQuery { edition }): Query<BracketQuery>,
+    Query(BracketQuery { edition, stage }): Query<BracketQuery>,
 ) -> Result<Markup, WebError> {
-    let bracket = session.service.bracket(&session.caller, &tournament, edition).await?;
+    let bracket = session.service.bracket(&session.caller, &tournament, edition, stage).await?;
     let title = format!("{tournament}: bracket");
+    let body = html! { p { "Edition " (bracket.edition) ". " } (drawing(&tournament, &bracket)) };
+    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+}
+
+/// A bracket with its state: a list of meetings for each round.
+pub(super) fn drawing(tournament: &str, bracket: &Bracket) -> Markup {
     let round = |round: &BracketRound| {
         let heading = format!("round-{}", round.round);
         html! {
             section.round aria-labelledby=(heading) {
                 h2 id=(heading) { (round_name(round.round, bracket.round_count)) }
-                ol { @for meeting in &round.meetings { li { (show_meeting(&tournament, meeting)) } } }
+                ol { @for meeting in &round.meetings { li { (show_meeting(tournament, meeting)) } } }
             }
         }
     };
     let planned_rounds = bracket.rounds.len() + 1..=bracket.round_count;
-    let body = html! {
+    html! {
         p {
-            "Edition " (bracket.edition) ". "
-            (state(&tournament, &bracket))
+            (state(tournament, bracket))
             " The number before a bot is its number in the bracket, 1 the best."
         }
         div.bracket {
@@ -50,8 +57,7 @@ pub(super) async fn show(
                 }
             }
         }
-    };
-    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+    }
 }
 
 fn state(tournament: &str, bracket: &Bracket) -> Markup {
@@ -78,7 +84,6 @@ fn round_name(round: usize, count: usize) -> String {
 
 fn show_meeting(tournament: &str, meeting: &BracketMeeting) -> Markup {
     let is_winner = |bot: &BracketBot| meeting.winner.as_ref() == Some(&bot.name);
-    let number = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
     html! {
         @if meeting.is_for_third_place { p.quiet { "Third place" } }
         ul {
@@ -93,10 +98,7 @@ fn show_meeting(tournament: &str, meeting: &BracketMeeting) -> Markup {
             }
         }
         @if !meeting.matches.is_empty() {
-            p.quiet {
-                "Matches"
-                @for name in &meeting.matches { " " a href=(layout::match_path(name)) { (number(name)) } }
-            }
+            p.quiet { "Matches " (layout::match_numbers(&meeting.matches)) }
         }
     }
 }

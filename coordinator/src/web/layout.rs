@@ -152,6 +152,17 @@ pub(super) fn match_path(name: &str) -> String {
     format!("/t/{tournament}/matches/{number}")
 }
 
+/// Links to matches, by their numbers.
+pub(super) fn match_numbers(names: &[String]) -> Markup {
+    let number = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
+    html! {
+        @for (index, name) in names.iter().enumerate() {
+            @if index > 0 { " " }
+            a href=(match_path(name)) { (number(name)) }
+        }
+    }
+}
+
 pub(super) fn match_link(name: &str) -> Markup {
     html! { a href=(match_path(name)) { (name) } }
 }

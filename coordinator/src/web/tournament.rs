@@ -194,8 +194,8 @@ fn editions(tournament: &Tournament, now: OffsetDateTime) -> Markup {
                 (newest.number) " becomes official when all its matches are counted."
             }
         }
-        @if has_bracket(tournament) {
-            p { a href={ "/t/" (tournament.name) "/bracket" } { "Bracket of edition " (newest.number) } }
+        @if let Some((path, name)) = rounds_page(tournament) {
+            p { a href={ "/t/" (tournament.name) (path) } { (name) " of edition " (newest.number) } }
         }
         (layout::table("Editions", "editions", &heads, tournament.editions.iter().map(row)))
         @for edition in tournament.editions.iter().filter(|edition| !edition.plan.is_empty()) {
@@ -204,9 +204,19 @@ fn editions(tournament: &Tournament, now: OffsetDateTime) -> Markup {
     }
 }
 
-/// Whether the editions of a tournament have a bracket.
-fn has_bracket(tournament: &Tournament) -> bool {
-    matches!(actions::schedule(tournament), Some(Schedule::Knockout(_)))
+/// The page of the rounds of an edition, and its name, if the schedule has rounds.
+fn rounds_page(tournament: &Tournament) -> Option<(&'static str, &'static str)> {
+    match actions::schedule(tournament)? {
+        Schedule::Knockout(_) => Some(("/bracket", "Bracket")),
+        Schedule::Swiss(_) | Schedule::Gauntlet(_) | Schedule::Ladder(_) | Schedule::Stages(_) => {
+            Some(("/rounds", "Rounds"))
+        }
+        Schedule::RoundRobin(_)
+        | Schedule::Foursomes(_)
+        | Schedule::Tables(_)
+        | Schedule::Solo(_)
+        | Schedule::Episodes(_) => None,
+    }
 }
 
 /// The state and the progress of an edition.

@@ -163,7 +163,10 @@ impl SwissTournament {
     /// Adds a meeting that was played to the history of both players.
     fn add(&mut self, pairing: Pairing, games: &[Vec<Score>]) {
         let variant = self.system.variant;
-        let white: u32 = (0..).zip(games).map(|(game, scores)| half_points(game, scores)).sum();
+        // The bot that has seat 1 in the first game has seat 2 in the second one.
+        let points =
+            |(scores, seat): (&Vec<Score>, usize)| half_points(&scores[seat], &scores[1 - seat]);
+        let white: u32 = games.iter().zip([0, 1]).map(points).sum();
         let both = [
             (pairing.white, pairing.black, Colour::White, white),
             (pairing.black, pairing.white, Colour::Black, variant.win() - white),
@@ -174,10 +177,9 @@ impl SwissTournament {
     }
 }
 
-/// The half points in a game of the bot that has seat 1 in the first game of the meeting.
-fn half_points(game: usize, scores: &[Score]) -> u32 {
-    let seat = game % 2;
-    match scores[seat].cmp(&scores[1 - seat]) {
+/// The half points in a game of a bot with this score, against a bot with the other one.
+pub fn half_points(own: &Score, other: &Score) -> u32 {
+    match own.cmp(other) {
         Ordering::Greater => 2,
         Ordering::Equal => 1,
         Ordering::Less => 0,

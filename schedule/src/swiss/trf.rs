@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::history::{Colour, Player, Round, Variant};
 use super::round::Swiss;
+use super::standings::standings;
 
 /// The most players that the format can number.
 pub const MAX_TRF_PLAYERS: usize = 9999;
@@ -89,10 +90,12 @@ fn halves(points: u32) -> String {
     format!("{}.{}", points / 2, points % 2 * 5)
 }
 
-/// The place of each player, from 1: by points, then by number.
+/// The place of each player, from 1: by the standings, then by number.
 fn places(players: &[Player], variant: Variant) -> Vec<usize> {
+    let rounds = players.iter().map(|player| player.rounds.len()).max().unwrap_or(0);
+    let standings = standings(players, variant, rounds);
     let mut order: Vec<usize> = (0..players.len()).collect();
-    order.sort_by_key(|&player| (std::cmp::Reverse(total(&players[player], variant)), player));
+    order.sort_by_key(|&player| (standings[player].rank, player));
     let mut places = vec![0; players.len()];
     for (place, player) in order.into_iter().enumerate() {
         places[player] = place + 1;

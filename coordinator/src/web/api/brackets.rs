@@ -11,6 +11,8 @@ resource! {
     Bracket(message: service::Bracket) {
         /// The edition's number.
         edition: i32;
+        /// The number of the stage, from 1; 1 without stages.
+        stage: usize;
         /// Whether the edition was cancelled, so that no more rounds are played.
         cancelled: bool = message.is_cancelled;
         /// The number of rounds of the whole bracket.
@@ -64,7 +66,7 @@ resource! {
 
 impl Handler for GetBracket {
     async fn handle(self, context: &RequestContext) -> Result<Bracket, Problem> {
-        let Self { tournament, edition } = self;
-        Ok(context.service.bracket(context.caller(), &tournament, edition).await?.into())
+        let Self { tournament, edition, stage } = self;
+        Ok(context.service.bracket(context.caller(), &tournament, edition, stage).await?.into())
     }
 }

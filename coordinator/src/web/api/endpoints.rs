@@ -13,6 +13,7 @@ use super::leaderboards::{EditionStanding, HeadToHead, Leaderboard, Statistics};
 use super::matches::{Match, MatchSteps, PlannedMatch};
 use super::pagination::{Limit, Page};
 use super::response::RecordLines;
+use super::rounds::EditionRounds;
 use super::tournaments::{Certificate, Edition, EditionCheck, Estimate, Tournament};
 use crate::access::Role;
 
@@ -257,6 +258,20 @@ endpoints! {
     /// The bracket of a knockout, as far as it is played.
     GetBracket -> Bracket, tag "schedules" at "tournaments/{tournament}/bracket" {
         tournament; edition or newest;
+        /// The stage's number. Default: the last knockout that has begun.
+        stage?: Option<u32>;
+    }
+
+    /// The rounds of an edition: its stages, and the standings and meetings of one of them.
+    ///
+    /// For schedules in rounds: swiss, ladder, gauntlet, knockout and stages.
+    GetRounds -> EditionRounds, tag "schedules" at "tournaments/{tournament}/rounds" {
+        tournament; edition or newest;
+        /// The stage's number. Default: the last one that has begun.
+        stage?: Option<u32>;
+        /// The number of the round after which the standings are. Default: the last one that is
+        /// over, or the first.
+        round?: Option<u32>;
     }
 
     /// Counts how often bots meet in an edition, and compares it with the promise of its schedule.

@@ -1,0 +1,262 @@
+//! The page of the rounds of an edition: its stages, and the standings and meetings of a stage.
+
+use arbiter_proto::v1::{
+    GetRoundsRequest, GetRoundsResponse, MeetingBot, RoundsStage, StageMeeting, StageRound,
+    StageStanding,
+};
+use axum::extract::{Path, Query};
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::error::WebError;
+use super::session::Session;
+use super::{bracket, download, layout};
+
+/// The content type of a report in TRF16.
+const TRF_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
+
+/// The query string of the page and of the report.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RoundsQuery {
+    /// The edition's number. Default: the newest edition.
+    edition: Option<i32>,
+    /// The stage's number. Default: the last one that has begun.
+    stage: Option<u32>,
+    /// The round's number. Default: the last one that is over, or the first.
+    round: Option<u32>,
+}
+
+impl RoundsQuery {
+    fn request(self, tournament: &str, trf: bool) -> GetRoundsRequest {
+        let Self { edition, stage, round } = self;
+        GetRoundsRequest { tournament: tournament.to_owned(), edition, stage, round, trf }
+    }
+}
+
+/// The page.
+pub(super) async fn show(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(query): Query<RoundsQuery>,
+) -> Result<Markup, WebError> {
+    let request = query.request(&tournament, false);
+    let response = session.service.get_rounds(&session.caller, request).await?;
+    let mut stages = response.stages.iter();
+    let stage = stages.find(|stage| stage.number == response.stage);
+    let stage = stage.expect("the response describes one of its stages");
+    let drawing = if stage.kind == "knockout" {
+        let edition = Some(response.edition);
+        let stage = Some(stage.number);
+        let bracket = session.service.bracket(&session.caller, &tournament, edition, stage).await?;
+        bracket::drawing(&tournament, &bracket)
+    } else {
+        html! {}
+    };
+    let title = format!("{tournament}: rounds");
+    let body = html! {
+        p { "Edition " (response.edition) ". " (summary(&response)) }
+        @if response.stages.len() > 1 { (stage_links(&response)) }
+        p { (stage_state(stage)) }
+        (advanced(&tournament, stage))
+        h2 { (standings_title(stage, response.counted_rounds)) }
+        (standings(&tournament, stage, &response))
+        @match stage.kind.as_str() {
+            "knockout" => (drawing),
+            "swiss" | "ladder" => (selected_round(&tournament, stage, &response)),
+            _ => (other_pages(&tournament, response.edition)),
+        }
+        @if stage.kind == "swiss" {
+            p {
+                a href={ "/t/" (tournament) "/rounds.trf?edition=" (response.edition) "&stage=" (stage.number) } download {
+                    "Download the report for checkers (TRF16)"
+                }
+            }
+        }
+    };
+    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+}
+
+/// The report of a Swiss stage in FIDE's format TRF16.
+pub(super) async fn trf(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(query): Query<RoundsQuery>,
+) -> Result<Response, WebError> {
+    let request = query.request(&tournament, true);
+    let response = session.service.get_rounds(&session.caller, request).await?;
+    let name = format!("{tournament}-{}-stage-{}.trf", response.edition, response.stage);
+    Ok(download::file(&name, TRF_CONTENT_TYPE, response.trf))
+}
+
+/// How many stages there are, if there are several.
+fn summary(response: &GetRoundsResponse) -> String {
+    match response.stages.len() {
+        0 | 1 => String::new(),
+        stages => format!("It has {stages} stages."),
+    }
+}
+
+/// Links to the stages that have begun; the others are named.
+fn stage_links(response: &GetRoundsResponse) -> Markup {
+    html! {
+        nav.tabs aria-label="Stages" {
+            @for stage in &response.stages {
+                @if stage.state != "planned" {
+                    a href={ "?edition=" (response.edition) "&stage=" (stage.number) }
+                        aria-current=[(stage.number == response.stage).then_some("page")] {
+                        (stage_name(stage))
+                    }
+                } @else {
+                    span.quiet { (stage_name(stage)) ", " (layout::count(stage.bots, "bot", "bots")) }
+                }
+            }
+        }
+    }
+}
+
+/// The name of a stage: `1. Swiss`.
+fn stage_name(stage: &RoundsStage) -> String {
+    format!("{}. {}", stage.number, kind_name(&stage.kind))
+}
+
+/// The name of a kind at the beginning of a text.
+fn kind_name(kind: &str) -> String {
+    let words = kind.replace('_', " ");
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// The state of a stage in a sentence or two.
+fn stage_state(stage: &RoundsStage) -> Markup {
+    let bots = layout::count(stage.bots, "bot", "bots");
+    let finished = stage.finished_rounds;
+    html! {
+        (kind_name(&stage.kind)) " of " (bots) ", "
+        @match stage.state.as_str() {
+            "over" => { "over." }
+            "cancelled" => { "cancelled." }
+            _ if stage.rounds == 1 => { "being played." }
+            _ => { "round " (finished + 1) " of " (stage.rounds) " is being played." }
+        }
+        @if let Some(advance) = stage.advance.filter(|_| stage.advanced.is_empty()) {
+            " The best " (advance) " advance to stage " (stage.number + 1) "."
+        }
+    }
+}
+
+/// The bots that advanced.
+fn advanced(tournament: &str, stage: &RoundsStage) -> Markup {
+    html! {
+        @if !stage.advanced.is_empty() {
+            p {
+                "To stage " (stage.number + 1) " advanced: "
+                @for (index, bot) in stage.advanced.iter().enumerate() {
+                    @if index > 0 { ", " }
+                    (layout::bot_link(tournament, bot))
+                }
+                "."
+            }
+        }
+    }
+}
+
+fn standings_title(stage: &RoundsStage, counted: u32) -> String {
+    match stage.kind.as_str() {
+        "swiss" | "ladder" => format!("Standings after round {counted} of {}", stage.rounds),
+        _ => "Standings".to_owned(),
+    }
+}
+
+/// The table of the standings. Its columns are what decides the ranks.
+fn standings(tournament: &str, stage: &RoundsStage, response: &GetRoundsResponse) -> Markup {
+    let mut heads = vec!["Rank", "Bot"];
+    heads.extend(match stage.kind.as_str() {
+        "swiss" => vec!["Number", "Points", "Buchholz", "Sonneborn–Berger"],
+        "ladder" => vec!["Rating"],
+        "knockout" => vec!["Number"],
+        "gauntlet" => vec!["Group", "Mean", "Matches"],
+        _ => vec!["Matches"],
+    });
+    let has_scores = response.standings.iter().any(|row| !row.score.is_empty());
+    heads.extend(response.columns.iter().map(String::as_str).filter(|_| has_scores));
+    let marks = !stage.advanced.is_empty();
+    if marks {
+        heads.push("Advanced");
+    }
+    let row = |row: &StageStanding| {
+        html! {
+            td.number { @if row.tied { "=" } (row.rank) }
+            td { (layout::bot_link(tournament, &row.bot)) }
+            @if !row.group.is_empty() { td { (row.group) } }
+            @for number in numbers(row) { td.number { (number) } }
+            @for number in &row.score { td.number { (number) } }
+            @if marks { td { @if row.advanced { "yes" } } }
+        }
+    };
+    layout::table("Standings", "standings", &heads, response.standings.iter().map(row))
+}
+
+/// The numbers that decide the rank of a row, in the order of the headings.
+fn numbers(row: &StageStanding) -> Vec<String> {
+    let number = row.number.map(|number| number.to_string());
+    let points = [row.points, row.buchholz, row.sonneborn_berger]
+        .map(|points| points.map(|points| points.to_string()));
+    let rating = row.rating.map(|rating| format!("{rating:+.0}"));
+    let is_gauntlet = !row.group.is_empty();
+    let mean = row.mean.map(|mean| format!("{mean:.3}"));
+    let mean = is_gauntlet.then(|| mean.unwrap_or_default());
+    let matches = row.matches.map(|matches| matches.to_string());
+    let all = [number].into_iter().chain(points).chain([rating, mean, matches]);
+    all.flatten().collect()
+}
+
+/// The pairings of the selected round, with links to the rounds beside it.
+fn selected_round(tournament: &str, stage: &RoundsStage, response: &GetRoundsResponse) -> Markup {
+    let Some(round) = response.rounds.iter().find(|round| round.number == response.round) else {
+        return html! {};
+    };
+    let link =
+        |round: u32| format!("?edition={}&stage={}&round={round}", response.edition, stage.number);
+    let has_next = response.rounds.iter().any(|other| other.number > round.number);
+    html! {
+        h2 { "Round " (round.number) @if !round.over { ", not over" } }
+        (pairings(tournament, round))
+        nav.paging aria-label="Rounds" {
+            @if round.number > 1 { a rel="prev" href=(link(round.number - 1)) { "Round " (round.number - 1) } }
+            @if has_next { a rel="next" href=(link(round.number + 1)) { "Round " (round.number + 1) } }
+        }
+    }
+}
+
+/// The pairings of a round.
+fn pairings(tournament: &str, round: &StageRound) -> Markup {
+    let bot = |bot: Option<&MeetingBot>| {
+        html! {
+            td { @if let Some(bot) = bot { (layout::bot_link(tournament, &bot.bot)) } @else { "bye" } }
+            td.number { @if let Some(points) = bot.and_then(|bot| bot.points) { (points) } }
+        }
+    };
+    let row = |meeting: &StageMeeting| {
+        html! {
+            (bot(meeting.bots.first()))
+            (bot(meeting.bots.get(1)))
+            td { (layout::match_numbers(&meeting.matches)) }
+        }
+    };
+    let heads = ["Seat 1", "Points", "Seat 2", "Points", "Matches"];
+    layout::table("Pairings", "pairings", &heads, round.meetings.iter().map(row))
+}
+
+/// Links to the results of stages without meetings.
+fn other_pages(tournament: &str, edition: i32) -> Markup {
+    html! {
+        p {
+            "All results: "
+            a href={ "/t/" (tournament) "/matrix?edition=" (edition) } { "head to head" } ", "
+            a href={ "/t/" (tournament) "/matches?edition=" (edition) } { "matches" } "."
+        }
+    }
+}
