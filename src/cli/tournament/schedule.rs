@@ -13,11 +13,10 @@ use arbiter_coordinator::tournament::file::TournamentFile;
 use arbiter_games::{Games, Seed, string_enum};
 use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
-use arbiter_schedule::swiss::Games as GamesOfMeeting;
 use arbiter_schedule::{
     Certificate, CertificateBuilder, CertificateError, Claim, ExtraPairs, FoursomesConfig,
-    Gauntlet, Knockout, LadderRules, Matches, Opponents, Plan, PlannedMatch, Repetitions,
-    RoundPlan, RoundRobin, Schedule, Seeding, Sides, Solo, SwissRules, TableSeats, Tables,
+    Gauntlet, Knockout, Matches, Opponents, Plan, PlannedMatch, Repetitions, RoundPlan, RoundRobin,
+    Schedule, Seeding, Sides, Solo, TableSeats, Tables,
 };
 use clap::Args;
 use serde_json::json;
@@ -385,29 +384,7 @@ impl Show {
                     seeding: self.seeding.unwrap_or(official.seeding),
                 })
             }
-            Kind::Swiss | Kind::Gauntlet | Kind::Ladder => self.schedule_of_rounds(kind)?,
-        })
-    }
-
-    /// The schedule of a kind with rounds that is no knockout.
-    fn schedule_of_rounds(&self, kind: Kind) -> Result<Schedule, Failure> {
-        Ok(match kind {
-            Kind::Swiss => Schedule::Swiss(SwissRules {
-                rounds: self.rounds,
-                games: self
-                    .games
-                    .map_or(Ok(GamesOfMeeting::default()), GamesOfMeeting::try_from)
-                    .map_err(Failure::usage)?,
-                accelerated: self.accelerated,
-                seeding: self.seeding.unwrap_or_default(),
-            }),
-            Kind::Ladder => Schedule::Ladder(LadderRules {
-                rounds: self.rounds.unwrap_or(LadderRules::default().rounds),
-            }),
-            _ => Schedule::Gauntlet(Gauntlet {
-                panel: vec![String::new(); self.panel.unwrap_or_default().get() as usize],
-                legs: self.legs.unwrap_or_default(),
-            }),
+            Kind::Swiss | Kind::Gauntlet | Kind::Ladder => rounds::schedule(self, kind)?,
         })
     }
 

@@ -1,14 +1,40 @@
-//! Shows a plan whose later rounds depend on results.
+//! Schedules whose later rounds depend on results: their options, and what is known before.
 
 use std::io::{self, Write};
 
-use arbiter_schedule::{BracketCertificate, MatchBounds, RoundPlan, RoundsCertificate};
+use arbiter_schedule::swiss::Games;
+use arbiter_schedule::{
+    BracketCertificate, Gauntlet, LadderRules, MatchBounds, RoundPlan, RoundsCertificate, Schedule,
+    SwissRules,
+};
 use serde_json::json;
 
-use super::{Show, range};
+use super::{Kind, Show, range};
 use crate::cli::tournament::match_line::write_match;
 use crate::failure::Failure;
 use crate::output::write_failure;
+
+/// The schedule of a kind with rounds that is no knockout.
+pub(super) fn schedule(options: &Show, kind: Kind) -> Result<Schedule, Failure> {
+    Ok(match kind {
+        Kind::Swiss => Schedule::Swiss(SwissRules {
+            rounds: options.rounds,
+            games: options
+                .games
+                .map_or(Ok(Games::default()), Games::try_from)
+                .map_err(Failure::usage)?,
+            accelerated: options.accelerated,
+            seeding: options.seeding.unwrap_or_default(),
+        }),
+        Kind::Ladder => Schedule::Ladder(LadderRules {
+            rounds: options.rounds.unwrap_or(LadderRules::default().rounds),
+        }),
+        _ => Schedule::Gauntlet(Gauntlet {
+            panel: vec![String::new(); options.panel.unwrap_or_default().get() as usize],
+            legs: options.legs.unwrap_or_default(),
+        }),
+    })
+}
 
 /// Prints the first round of a plan, the bounds of its cost, and its certificate, as the options
 /// select.
