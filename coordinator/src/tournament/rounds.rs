@@ -289,7 +289,7 @@ async fn plan_without(
 /// The ranks of the entrants of an edition by its rounds that are over without the `missing`
 /// results. With all results they are the ranks that are stored when the next round is planned.
 /// None if its plan decides no ranks.
-pub async fn ranks_without(
+pub(crate) async fn ranks_without(
     db: &mut PgConnection,
     games: &Games,
     edition: &Edition,
