@@ -15,7 +15,7 @@ use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
     Certificate, CertificateBuilder, CertificateError, Claim, ExtraPairs, FoursomesConfig,
-    Gauntlet, Knockout, Matches, Opponents, Plan, PlannedMatch, Repetitions, RoundPlan, RoundRobin,
+    Knockout, Matches, Opponents, Plan, PlannedMatch, Repetitions, RoundPlan, RoundRobin,
     Schedule, Seeding, Sides, Solo, TableSeats, Tables,
 };
 use clap::Args;
