@@ -20,6 +20,7 @@ mod matching;
 mod outlook;
 mod preferences;
 mod round;
+mod sides;
 mod trf;
 mod weight;
 
