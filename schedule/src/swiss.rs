@@ -21,6 +21,7 @@ mod outlook;
 mod preferences;
 mod round;
 mod rules;
+mod sides;
 mod standings;
 mod tournament;
 mod trf;

@@ -4,9 +4,10 @@
 //! Then all best pairings are the perfect matchings of a graph with two sides: the upper half, and
 //! the lower half. If the number of players is odd, the upper side gets a place for the one who
 //! stays. The first pairing in the order of the rules gives each player of the upper half in turn
-//! the highest opponent for which the others can still be matched. A matching is kept all the
-//! time: it changes along a path from the opponent's former partner to the player's former partner.
-//! Players are grouped by colour preference, so that a search looks at each player about once.
+//! the highest opponent for which the others can still be matched.
+//!
+//! One exchange is found quickly as well: one of the upper half must stay, because no player of the
+//! lower half can.
 
 use std::collections::HashSet;
 
@@ -14,9 +15,7 @@ use super::bracket::Pair;
 use super::card::{Card, Float};
 use super::criteria::Bracket;
 use super::preferences::{Count, Preferences};
-
-/// No partner.
-const NONE: usize = usize::MAX;
+use super::sides::{Graph, Sides};
 
 /// Pairs a bracket. `barred` are players of the tournament who must not stay without a pair. `None`
 /// if not all criteria can be met as well as counting allows, or if that is not obvious.
@@ -45,10 +44,10 @@ pub(super) fn pair(bracket: &Bracket<'_>, barred: &HashSet<usize>) -> Option<Vec
         }
     }
     let half = free.len() / 2;
-    let mut sides = Sides::new(members, preferences, stays, &free);
+    let mut sides = Sides::new(Halves::new(members, preferences, stays, &free));
     sides.match_all()?;
-    sides.order()?;
-    for (at, mate) in sides.mates[..half].iter().enumerate() {
+    sides.order(half)?;
+    for (at, mate) in sides.mates()[..half].iter().enumerate() {
         pairs.push((free[at], free[half + mate]));
     }
     Some(pairs)
@@ -154,17 +153,14 @@ impl<'a> Stays<'a> {
     }
 }
 
-/// The graph with two sides of equal size, and a matching of them.
-struct Sides<'a> {
+/// The graph of the two halves.
+struct Halves<'a> {
     preferences: Preferences<'a>,
     stays: Option<Stays<'a>>,
     /// The players of the upper half. The last place of the upper side may be for the one who
     /// stays.
     upper: Vec<&'a Card>,
     lower: Vec<&'a Card>,
-    /// The lower partner of each place of the upper side, and the upper partner of each lower one.
-    mates: Vec<usize>,
-    owners: Vec<usize>,
     /// The kinds of cards, and the kind of each place of both sides.
     kinds: Kinds<'a>,
 }
@@ -196,21 +192,10 @@ impl<'a> Kinds<'a> {
         }
         Self { examples, upper, lower }
     }
-
-    /// The places of a side by kind.
-    fn lists(&self, kinds: &[usize], takes: impl Fn(usize) -> bool) -> Vec<Vec<usize>> {
-        let mut lists = vec![Vec::new(); self.examples.len() + 1];
-        for (place, kind) in kinds.iter().enumerate().rev() {
-            if takes(place) {
-                lists[*kind].push(place);
-            }
-        }
-        lists
-    }
 }
 
-impl<'a> Sides<'a> {
-    /// The two halves of the players at some positions, without a matching.
+impl<'a> Halves<'a> {
+    /// The two halves of the players at some positions.
     fn new(
         members: &[&'a Card],
         preferences: Preferences<'a>,
@@ -222,13 +207,15 @@ impl<'a> Sides<'a> {
         let upper = cards[..half].to_vec();
         let lower = cards[half..].to_vec();
         let kinds = Kinds::new(&upper, &lower);
-        let places = lower.len();
-        let mates = vec![NONE; places];
-        let owners = vec![NONE; places];
-        Self { preferences, stays, upper, lower, mates, owners, kinds }
+        Self { preferences, stays, upper, lower, kinds }
+    }
+}
+
+impl Graph for Halves<'_> {
+    fn places(&self) -> usize {
+        self.lower.len()
     }
 
-    /// Whether a place of the upper side and a lower player can be matched.
     fn fits(&self, upper: usize, lower: usize) -> bool {
         let card = self.lower[lower];
         match self.upper.get(upper) {
@@ -237,149 +224,23 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Whether places of two kinds may be matched, as far as their kinds tell.
+    fn kinds(&self) -> usize {
+        self.kinds.examples.len() + 1
+    }
+
+    fn upper_kind(&self, upper: usize) -> usize {
+        self.kinds.upper[upper]
+    }
+
+    fn lower_kind(&self, lower: usize) -> usize {
+        self.kinds.lower[lower]
+    }
+
     fn kinds_fit(&self, upper: usize, lower: usize) -> bool {
         let other = self.kinds.examples.get(lower);
         let (Some(card), Some(other)) = (self.kinds.examples.get(upper), other) else {
             return true;
         };
         self.preferences.suits(card, other)
-    }
-
-    /// Matches all places, if possible.
-    fn match_all(&mut self) -> Option<()> {
-        let mut open: Vec<usize> = (0..self.lower.len()).collect();
-        for upper in 0..self.mates.len() {
-            if let Some(at) = open.iter().position(|lower| self.fits(upper, *lower)) {
-                let lower = open.remove(at);
-                self.mates[upper] = lower;
-                self.owners[lower] = upper;
-            }
-        }
-        for upper in 0..self.mates.len() {
-            if self.mates[upper] == NONE {
-                self.augment(upper)?;
-            }
-        }
-        Some(())
-    }
-
-    /// Matches a place of the upper side along a path to a free lower player.
-    fn augment(&mut self, root: usize) -> Option<()> {
-        let mut lists = self.kinds.lists(&self.kinds.lower, |_| true);
-        let mut from = vec![NONE; self.lower.len()];
-        let mut queue = vec![root];
-        while let Some(upper) = queue.pop() {
-            for (kind, list) in lists.iter_mut().enumerate() {
-                if !self.kinds_fit(self.kinds.upper[upper], kind) {
-                    continue;
-                }
-                let mut left = Vec::new();
-                for lower in std::mem::take(list) {
-                    if !self.fits(upper, lower) {
-                        left.push(lower);
-                        continue;
-                    }
-                    from[lower] = upper;
-                    if self.owners[lower] == NONE {
-                        self.shift(lower, &from);
-                        return Some(());
-                    }
-                    queue.push(self.owners[lower]);
-                }
-                *list = left;
-            }
-        }
-        None
-    }
-
-    /// Matches along the path that `from` tells, back from a free lower player.
-    fn shift(&mut self, last: usize, from: &[usize]) {
-        let mut lower = last;
-        while lower != NONE {
-            let upper = from[lower];
-            let next = self.mates[upper];
-            self.mates[upper] = lower;
-            self.owners[lower] = upper;
-            lower = next;
-        }
-    }
-
-    /// Gives each player of the upper half in turn the highest possible opponent.
-    fn order(&mut self) -> Option<()> {
-        let mut open: Vec<usize> = (0..self.lower.len()).collect();
-        for upper in 0..self.upper.len() {
-            let mut ways: Option<Vec<usize>> = None;
-            let mut found = None;
-            for (at, &lower) in open.iter().enumerate() {
-                if self.mates[upper] == lower {
-                    found = Some(at);
-                    break;
-                }
-                if !self.fits(upper, lower) {
-                    continue;
-                }
-                let owner = self.owners[lower];
-                let old = self.mates[upper];
-                if self.fits(owner, old) {
-                    self.mates[owner] = old;
-                    self.owners[old] = owner;
-                } else {
-                    let ways = ways.get_or_insert_with(|| self.ways(upper));
-                    if ways[owner] == NONE {
-                        continue;
-                    }
-                    self.follow(owner, old, ways);
-                }
-                self.mates[upper] = lower;
-                self.owners[lower] = upper;
-                found = Some(at);
-                break;
-            }
-            open.remove(found?);
-        }
-        Some(())
-    }
-
-    /// For each place of the upper side after `settled` the lower player that it takes on a way to
-    /// free the present partner of `settled`; `NONE` if there is no way.
-    fn ways(&self, settled: usize) -> Vec<usize> {
-        let mut lists = self.kinds.lists(&self.kinds.upper, |upper| upper > settled);
-        let mut ways = vec![NONE; self.mates.len()];
-        let mut queue = vec![self.mates[settled]];
-        while let Some(lower) = queue.pop() {
-            for (kind, list) in lists.iter_mut().enumerate() {
-                if !self.kinds_fit(kind, self.kinds.lower[lower]) {
-                    continue;
-                }
-                let mut left = Vec::new();
-                for upper in std::mem::take(list) {
-                    if self.fits(upper, lower) {
-                        ways[upper] = lower;
-                        queue.push(self.mates[upper]);
-                    } else {
-                        left.push(upper);
-                    }
-                }
-                *list = left;
-            }
-        }
-        ways
-    }
-
-    /// Moves partners along a way, from a place whose partner is taken to the place that takes
-    /// `last`.
-    fn follow(&mut self, first: usize, last: usize, ways: &[usize]) {
-        let mut upper = first;
-        loop {
-            let lower = ways[upper];
-            let next = self.owners[lower];
-            self.mates[upper] = lower;
-            self.owners[lower] = upper;
-            if lower == last {
-                return;
-            }
-            upper = next;
-        }
     }
 }

@@ -15,8 +15,8 @@ use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
     Certificate, CertificateBuilder, CertificateError, Claim, ExtraPairs, FoursomesConfig,
-    Knockout, Matches, Opponents, Plan, PlannedMatch, Repetitions, RoundPlan, RoundRobin,
-    Schedule, Seeding, Sides, Solo, TableSeats, Tables,
+    Knockout, Matches, Opponents, Plan, PlannedMatch, Repetitions, RoundPlan, RoundRobin, Schedule,
+    Seeding, Sides, Solo, TableSeats, Tables,
 };
 use clap::Args;
 use serde_json::json;
