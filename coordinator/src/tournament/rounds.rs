@@ -356,8 +356,8 @@ async fn round_schedule(
 }
 
 /// The ranks of the entrants of an edition by its rounds that are over without the `missing`
-/// results. They are those that are stored when the next round is planned. None if its plan decides
-/// no ranks.
+/// results. With all results they are the ranks that are stored when the next round is planned.
+/// None if its plan decides no ranks.
 pub(crate) async fn ranks_without(
     db: &mut PgConnection,
     games: &Games,
