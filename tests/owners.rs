@@ -333,6 +333,42 @@ fn while_a_knockout_is_frozen_only_owners_see_who_plays() {
     assert!(done(&rounds("")).contains("cup/5"));
 }
 
+/// Its pairs follow from the names of its bots and the published seed.
+#[test]
+fn the_schedule_of_a_closed_tournament_lists_its_real_pairs() {
+    let site = Site::open();
+    let names = ["one", "two", "three", "four", "five", "six", "seven"];
+    let house = names.map(|name| site.bots.rascal(name, "honest", 0, ""));
+    for (cup, schedule, matches) in [
+        ("ring", "kind = \"round_robin\"\nopponents = 2", 14),
+        ("draw", "kind = \"knockout\"\nbest_of = 2", 6),
+    ] {
+        let text = format!(
+            "name = \"{cup}\"\ngame = \"gomoku\"\nseed = \"finals\"\nstate = \"none\"\n[schedule]\n\
+             {schedule}\n[submissions]\npreflight = false\n[house]\nbots = {house:?}\n"
+        );
+        site.succeed(&["tournament", "create", &site.bots.file("cup.toml", &text)]);
+        site.succeed(&["tournament", "start", cup]);
+        site.succeed(&["tournament", "watch", cup]);
+        site.succeed(&["tournament", "close", cup]);
+        let export = site.bots.path().join(cup);
+        site.succeed(&["tournament", "export", cup, "--out", export.to_str().unwrap()]);
+        let played = fs::read_to_string(export.join("matches.jsonl")).unwrap();
+        let played: Vec<Value> =
+            played.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let listed = objects(&site.run("", &["tournament", "schedule", cup, "--json"]));
+        assert_eq!(listed.len(), matches, "{cup}");
+        for (number, (listed, played)) in (1..).zip(listed.iter().zip(&played)) {
+            assert_eq!(listed["match"], number, "{cup}");
+            let name = |bot: &Value| names[usize::try_from(bot.as_u64().unwrap()).unwrap() - 1];
+            let bots: Vec<_> = listed["seats"].as_array().unwrap().iter().map(name).collect();
+            let players = played["seats"].as_array().unwrap().iter();
+            let players: Vec<_> = players.map(|seat| seat["bot"].as_str().unwrap()).collect();
+            assert_eq!(bots, players, "{cup} {number}");
+        }
+    }
+}
+
 #[test]
 fn matches_of_a_worker_can_be_declared_void() {
     let site = Site::open();

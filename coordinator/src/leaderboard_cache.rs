@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use arbiter_games::{Game, Games, Seed};
 use arbiter_proto::ids::EditionId;
 use arbiter_ranking::Entrant;
-use arbiter_ranking::{self as ranking, Contestant, RankedContestant};
+use arbiter_ranking::{self as ranking, Contestant, RankedContestant, Tally};
 use sqlx::{Error, PgPool, Result};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -114,6 +114,27 @@ impl Leaderboard {
     /// The rank and sums of an entrant.
     pub fn place(&self, entrant: Entrant) -> Option<&RankedContestant> {
         self.positions.get(&entrant).and_then(|position| self.places.get(*position))
+    }
+
+    /// What is ranked, in short: equal for leaderboards of an edition with the same plan and the same
+    /// results.
+    pub fn basis(&self) -> String {
+        let Progress { planned, is_planned, counted } = self.progress;
+        format!("{counted}/{planned}{}", if is_planned { "" } else { "+" })
+    }
+
+    /// The mean of the first component of sums: per match, or per episode in games with episodes.
+    pub fn mean(&self, tally: &Tally) -> f64 {
+        let Progress { planned, is_planned, counted } = self.progress;
+        let is_over = is_planned && counted == planned;
+        let count = match self.common.episodes {
+            Some(episodes) if is_over => i64::from(episodes),
+            // In the first round of an episode each entrant plays one match. The second round begins
+            // when all episodes have played the first one.
+            Some(episodes) => tally.matches.min(i64::from(episodes)),
+            None => tally.matches,
+        };
+        tally.mean_over(count).unwrap_or(0.0)
     }
 
     /// Ranks an edition by its current standings. The entrants are copied from an earlier

@@ -6,8 +6,8 @@
 //! complete. The preview shows the leaderboard without the void matches, since their new results
 //! are unknown.
 //!
-//! Where later rounds depend on results, the next edition repeats the plan, and a round that lacks a
-//! result is open again. So ranks that the plan decides are those of the rounds before it.
+//! Where later rounds depend on results, the next edition repeats the plan, and a round that lacks
+//! a result is open again. So ranks that the plan decides are those of the rounds before it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -20,6 +20,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::statistics::student_quantile;
 use crate::{Entrant, ScoredMatch};
@@ -74,29 +75,72 @@ impl PairResults {
         self.results.is_empty()
     }
 
-    /// The results by cluster.
-    fn into_clusters(mut self, entrants: &[Entrant]) -> Vec<Vec<PairResult>> {
+    /// How much memory the results take, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.results.capacity() * size_of::<(i64, Entrant, Entrant, u8)>()
+    }
+
+    /// The results by cluster. Their order changes.
+    fn clusters(&mut self, entrants: &[Entrant]) -> Clusters {
         self.results.sort_unstable();
         let index = |entrant| entrants.binary_search(&entrant).ok();
-        let mut clusters: BTreeMap<(i64, Vec<[usize; 2]>), Vec<PairResult>> = BTreeMap::new();
+        let mut results = Vec::new();
+        let mut blocks = Vec::new();
         for block in self.results.chunk_by(|a, b| a.0 == b.0) {
-            let results = block.chunk_by(|a, b| (a.1, a.2) == (b.1, b.2)).filter_map(|same| {
+            let start = results.len();
+            results.extend(block.chunk_by(|a, b| (a.1, a.2) == (b.1, b.2)).filter_map(|same| {
                 let pair = [index(same[0].1)?, index(same[0].2)?];
                 let points = same.iter().map(|result| f64::from(result.3) / 2.0).sum();
                 let drawn = number(same.iter().filter(|result| result.3 == 1).count());
                 Some(PairResult { pair, matches: number(same.len()), points, drawn })
-            });
-            let results: Vec<_> = results.collect();
-            let pairs = results.iter().map(|result| result.pair).collect();
+            }));
             let key = if entrants.len() > FEW { 0 } else { block[0].0 };
-            let cluster = clusters.entry((key, pairs)).or_default();
-            if cluster.is_empty() {
-                *cluster = results;
-            } else {
-                cluster.iter_mut().zip(results).for_each(|(sum, result)| sum.add(result));
-            }
+            blocks.push((key, start..results.len()));
         }
-        clusters.into_values().collect()
+        Clusters::of(&results, blocks)
+    }
+}
+
+/// Results by cluster, in one list: each step of the fit goes through all of them.
+#[derive(Debug, Default)]
+struct Clusters {
+    results: Vec<PairResult>,
+    /// For each cluster, the number of results up to its last one.
+    ends: Vec<usize>,
+}
+
+impl Clusters {
+    /// Adds up blocks with the same key and the same pairs. A block is its key and where its
+    /// results are, by pair.
+    fn of(results: &[PairResult], mut blocks: Vec<(i64, Range<usize>)>) -> Self {
+        let results_of = |block: &(i64, Range<usize>)| &results[block.1.clone()];
+        let compare = |a: &(i64, Range<usize>), b: &(i64, Range<usize>)| {
+            let pairs = |block| results_of(block).iter().map(|result| result.pair);
+            a.0.cmp(&b.0).then_with(|| pairs(a).cmp(pairs(b)))
+        };
+        blocks.sort_unstable_by(compare);
+        let mut clusters = Self::default();
+        for cluster in blocks.chunk_by(|a, b| compare(a, b).is_eq()) {
+            let start = clusters.results.len();
+            clusters.results.extend_from_slice(results_of(&cluster[0]));
+            for block in &cluster[1..] {
+                let sums = clusters.results[start..].iter_mut();
+                sums.zip(results_of(block)).for_each(|(sum, result)| sum.add(*result));
+            }
+            clusters.ends.push(clusters.results.len());
+        }
+        clusters
+    }
+
+    /// The results of each cluster.
+    fn iter(&self) -> impl Iterator<Item = &[PairResult]> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.results[start..*end])
+    }
+
+    /// The number of clusters.
+    fn len(&self) -> usize {
+        self.ends.len()
     }
 }
 
@@ -128,14 +172,14 @@ pub struct Rating {
 }
 
 /// The most likely rating of each entrant, in the order of `entrants`, which is ascending. None for
-/// entrants without matches.
-pub fn ratings(entrants: &[Entrant], results: PairResults) -> Vec<Option<Rating>> {
-    let clusters = results.into_clusters(entrants);
+/// entrants without matches. The order of the results changes, and makes no difference.
+pub fn ratings(entrants: &[Entrant], results: &mut PairResults) -> Vec<Option<Rating>> {
+    let clusters = results.clusters(entrants);
     let mut fit = Fit::new(entrants.len(), &clusters);
     fit.converge();
     let errors = fit.errors();
     let mut clusters_of = vec![0; entrants.len()];
-    for cluster in &clusters {
+    for cluster in clusters.iter() {
         let mut members: Vec<_> = cluster.iter().flat_map(|result| result.pair).collect();
         members.sort_unstable();
         members.dedup();
@@ -157,7 +201,7 @@ pub fn ratings(entrants: &[Entrant], results: PairResults) -> Vec<Option<Rating>
 
 /// The model and its parameters.
 struct Fit<'a> {
-    clusters: &'a [Vec<PairResult>],
+    clusters: &'a Clusters,
     strengths: Vec<f64>,
     /// The inclination to draw: ν.
     draw: f64,
@@ -176,8 +220,8 @@ struct Expected {
 }
 
 impl<'a> Fit<'a> {
-    fn new(entrants: usize, clusters: &'a [Vec<PairResult>]) -> Self {
-        let drawn = clusters.iter().flatten().map(|result| result.drawn).sum::<f64>();
+    fn new(entrants: usize, clusters: &'a Clusters) -> Self {
+        let drawn = clusters.results.iter().map(|result| result.drawn).sum::<f64>();
         let draw = if drawn > 0.0 { 1.0 } else { 0.0 };
         Self { clusters, strengths: vec![0.0; entrants], draw, drawn }
     }
@@ -193,7 +237,7 @@ impl<'a> Fit<'a> {
             let mut gradient = vec![0.0; self.strengths.len()];
             let mut curvature = vec![0.0; self.strengths.len()];
             let mut expected_draws = 0.0;
-            for result in self.clusters.iter().flatten() {
+            for result in &self.clusters.results {
                 let expected = self.expected(result.pair);
                 let surplus = result.points - result.matches * expected.points;
                 let [first, second] = result.pair;
@@ -232,7 +276,7 @@ impl<'a> Fit<'a> {
             .iter()
             .map(|strength| VIRTUAL * expected(*strength, 0.0).variance)
             .collect();
-        for result in self.clusters.iter().flatten() {
+        for result in &self.clusters.results {
             for entrant in result.pair {
                 diagonal[entrant] += result.matches * self.expected(result.pair).variance;
             }
@@ -242,7 +286,7 @@ impl<'a> Fit<'a> {
         let mut variances = vec![0.0; size];
         if size <= MAX_DENSE {
             let inverse = self.inverse_information(&diagonal);
-            for cluster in self.clusters {
+            for cluster in self.clusters.iter() {
                 let scores = self.scores(cluster);
                 for (entrant, row) in inverse.iter().enumerate() {
                     let influence =
@@ -252,7 +296,7 @@ impl<'a> Fit<'a> {
             }
         } else {
             // With many opponents, the error of each one matters little.
-            for cluster in self.clusters {
+            for cluster in self.clusters.iter() {
                 for (entrant, score) in self.scores(cluster) {
                     variances[entrant] += (score / diagonal[entrant]).powi(2);
                 }
@@ -284,7 +328,7 @@ impl<'a> Fit<'a> {
                 row_of_both
             })
             .collect();
-        for result in self.clusters.iter().flatten() {
+        for result in &self.clusters.results {
             let information = result.matches * self.expected(result.pair).variance;
             let [first, second] = result.pair;
             matrix[first][second] -= information;
@@ -351,7 +395,7 @@ mod tests {
         let played: Vec<_> = (0..11_000)
             .map(|number| (3, 7, i64::from(number % 11 != 0), i64::from(number % 11 == 0)))
             .collect();
-        let rated = ratings(&entrants, results(&played));
+        let rated = ratings(&entrants, &mut results(&played));
         let [first, second] = [rated[0].unwrap(), rated[1].unwrap()];
         assert!((first.elo - second.elo - 400.0).abs() < 1.0, "{rated:?}");
         assert!((f64::midpoint(first.elo, second.elo) - AVERAGE_RATING).abs() < 1e-3, "{rated:?}");
@@ -370,7 +414,7 @@ mod tests {
                 _ => (0, 1, 0, 1),
             })
             .collect();
-        let rated = ratings(&entrants, results(&played));
+        let rated = ratings(&entrants, &mut results(&played));
         let difference = rated[0].unwrap().elo - rated[1].unwrap().elo;
         assert!((difference - 400.0).abs() < 1.0, "{rated:?}");
     }
@@ -379,9 +423,9 @@ mod tests {
     fn ratings_do_not_depend_on_the_order_and_stay_finite() {
         let entrants = [Entrant(0), Entrant(1), Entrant(2), Entrant(3)];
         let mut played = vec![(0, 1, 2, 0), (1, 2, 2, 0), (0, 2, 2, 0), (2, 1, 1, 1)];
-        let rated = ratings(&entrants, results(&played));
+        let rated = ratings(&entrants, &mut results(&played));
         played.reverse();
-        let reversed = ratings(&entrants, results(&played));
+        let reversed = ratings(&entrants, &mut results(&played));
         assert_eq!(rated[3], None, "without matches");
         for (rating, reversed) in rated.iter().zip(&reversed).take(3) {
             let [rating, reversed] = [rating.unwrap().elo, reversed.unwrap().elo];

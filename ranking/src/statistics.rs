@@ -30,6 +30,7 @@ mod resampling;
 mod shrinkage;
 #[cfg(test)]
 mod tests;
+pub mod text;
 
 use arbiter_games::Seed;
 
@@ -53,8 +54,8 @@ pub const MAX_TOP: usize = 16;
 pub enum Basis {
     /// Fresh seeds, and the same pairs or tables.
     Seeds,
-    /// Fresh seeds and freshly drawn tables: some tables have one block, so that the chance of its
-    /// seed cannot be told from the strength of its seats.
+    /// Fresh seeds and freshly drawn tables: at least half of the entrants have a table with one
+    /// block, so that the chance of its seed cannot be told from the strength of its seats.
     Tables,
 }
 
@@ -158,9 +159,10 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Computes the statistics of these entrants. `seed` determines the resampling.
-    pub fn of(entrants: &[Entrant], blocks: Blocks, seed: Seed) -> Self {
-        let cells = blocks.into_cells(entrants);
+    /// Computes the statistics of these entrants. `seed` determines the resampling. The order of
+    /// the results in `blocks` changes, and makes no difference.
+    pub fn of(entrants: &[Entrant], blocks: &mut Blocks, seed: Seed) -> Self {
+        let cells = blocks.cells(entrants);
         let covariance = Covariance::of(&cells);
         let means = cells.means();
         let shrinkage = Shrinkage::of(&means, &covariance);

@@ -21,8 +21,15 @@ fn main() {
     let usual = Chances { absent: 10, leaves: 5, late: 10, forfeit: 5, draw: 250 };
     let no_draws = Chances { draw: 0, ..usual };
     let many_draws = Chances { draw: 600, ..usual };
-    let kinds =
-        [("a quarter of draws", usual), ("no draws", no_draws), ("mostly draws", many_draws)];
+    let nearly_all_drawn = Chances { draw: 900, ..usual };
+    let many_absences = Chances { absent: 250, leaves: 20, late: 200, forfeit: 50, draw: 250 };
+    let kinds = [
+        ("a quarter of draws", usual),
+        ("no draws", no_draws),
+        ("mostly draws", many_draws),
+        ("nine of ten games drawn", nearly_all_drawn),
+        ("many absences", many_absences),
+    ];
     for (name, chances) in kinds {
         for accelerated in [0, Swiss::accelerated_group(PLAYERS)] {
             let swiss =

@@ -1,5 +1,6 @@
 //! Plays a random Swiss tournament and prints its report: `swiss_trf SEED PLAYERS ROUNDS`;
-//! with a fourth word, half of the players start accelerated.
+//! with the word `accelerated`, half of the players start accelerated, and with the word `drawn`,
+//! nine of ten games are drawn.
 //! `scripts/swiss-check` gives such reports to an independent checker of pairings.
 
 #[path = "../tests/simulated_swiss/mod.rs"]
@@ -11,12 +12,16 @@ use simulated_swiss::Simulation;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [seed, players, rounds, more @ ..] = arguments.as_slice() else {
-        eprintln!("usage: swiss_trf SEED PLAYERS ROUNDS [accelerated]");
+        eprintln!("usage: swiss_trf SEED PLAYERS ROUNDS [accelerated] [drawn]");
         std::process::exit(2);
     };
     let number = |text: &String| text.parse().expect("a number");
-    let accelerated = !more.is_empty();
+    let has = |word: &str| more.iter().any(|other| other == word);
+    let accelerated = has("accelerated");
     let mut simulation = Simulation::of_seed(seed, number(players), number(rounds), accelerated);
+    if has("drawn") {
+        simulation.chances.draw = 900;
+    }
     if let Err(error) = simulation.run() {
         eprintln!("{error}");
     }

@@ -6,7 +6,7 @@
 use core::fmt;
 
 use super::foursomes::{planned_tables, rounded_meetings};
-use super::{FoursomesConfig, Opponents, Schedule};
+use super::{FoursomesConfig, Opponents, RosterHistory, Schedule};
 
 /// A number that a plan has instead of the requested one. It is shown as one sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +20,16 @@ pub enum Adjustment {
         /// The number of meetings of each pair.
         planned: u32,
     },
-    /// At tables of four some pairs meet more often than requested, because bots joined or left or
-    /// owners are kept apart.
+    /// At tables of four some pairs may meet more often than others.
     LeastMeetings {
         /// The requested number.
         requested: u32,
+        /// The number of bots for which the first plan was made.
+        first_bots: usize,
+        /// The least number of meetings of a pair that may meet.
+        least: u32,
+        /// Why some pairs may meet more often.
+        cause: UnevenCause,
     },
     /// The number of matches at tables of four.
     Games {
@@ -46,19 +51,73 @@ pub enum Adjustment {
     },
 }
 
+/// Why pairs at tables of four may not all meet equally often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnevenCause {
+    /// Bots joined or left.
+    Changes,
+    /// Bots of one owner do not meet.
+    Owners,
+    /// Both.
+    ChangesAndOwners,
+}
+
+impl UnevenCause {
+    /// The cause in a plan with this history, in which some bots have the same owner and are kept
+    /// apart or not. `None` if all pairs meet equally often.
+    fn of(history: &RosterHistory, are_kept_apart: bool) -> Option<Self> {
+        match (history.steps.is_empty(), are_kept_apart) {
+            (true, false) => None,
+            (true, true) => Some(Self::Owners),
+            (false, false) => Some(Self::Changes),
+            (false, true) => Some(Self::ChangesAndOwners),
+        }
+    }
+
+    /// The pairs that meet, and why some of them may meet more often, for people.
+    fn texts(self) -> [&'static str; 2] {
+        let of_different_owners = "every pair without a common owner";
+        match self {
+            Self::Changes => ["every pair", "bots joined or left"],
+            Self::Owners => [of_different_owners, "owners are kept apart"],
+            Self::ChangesAndOwners => {
+                [of_different_owners, "bots joined or left and owners are kept apart"]
+            }
+        }
+    }
+}
+
 impl Schedule {
     /// The number that a new plan for these bots has instead of the requested one. `None` if it has
     /// the requested one, or if none was requested.
     pub fn adjustment(&self, bots: usize) -> Option<Adjustment> {
+        self.adjustment_of(&self.new_history(bots), false)
+    }
+
+    /// Like [`Self::adjustment`] for a plan with this history. `are_kept_apart` says whether some of
+    /// its bots have the same owner and are kept apart.
+    pub fn adjustment_of(
+        &self,
+        history: &RosterHistory,
+        are_kept_apart: bool,
+    ) -> Option<Adjustment> {
+        let bots = history.base;
         match self {
             Self::Foursomes(FoursomesConfig::Meetings(number)) => {
                 let requested = number.get();
                 let planned = rounded_meetings(bots, requested);
+                if let Some(cause) = UnevenCause::of(history, are_kept_apart) {
+                    let least = planned;
+                    let first_bots = bots;
+                    return Some(Adjustment::LeastMeetings { requested, first_bots, least, cause });
+                }
                 (planned != requested).then_some(Adjustment::Meetings { requested, bots, planned })
             }
+            // The number is for the bots at the start.
+            Self::Foursomes(FoursomesConfig::Games(_)) if !history.steps.is_empty() => None,
             Self::Foursomes(FoursomesConfig::Games(number)) => {
                 let requested = number.get();
-                let planned = planned_tables(bots, requested);
+                let planned = planned_tables(history, *number);
                 (planned != requested).then_some(Adjustment::Games { requested, bots, planned })
             }
             Self::RoundRobin(rules) => {
@@ -79,17 +138,22 @@ impl Schedule {
         }
     }
 
-    /// Like [`Self::adjustment`] for a plan that was changed because bots joined or left, or that
-    /// keeps owners apart.
-    pub fn adjustment_of_changed(&self, bots: usize) -> Option<Adjustment> {
-        match self {
-            Self::Foursomes(FoursomesConfig::Meetings(number)) => {
-                Some(Adjustment::LeastMeetings { requested: number.get() })
+    /// Like [`Self::adjustment_of`] for a plan that is not made yet: it will have this history, or a
+    /// new plan for its `bots` will be made instead.
+    pub fn adjustment_of_next(
+        &self,
+        history: &RosterHistory,
+        bots: usize,
+        are_kept_apart: bool,
+    ) -> Option<Adjustment> {
+        let adjustment = self.adjustment_of(history, are_kept_apart)?;
+        Some(match adjustment {
+            Adjustment::LeastMeetings { requested, first_bots, least, cause } => {
+                let least = least.min(rounded_meetings(bots, requested));
+                Adjustment::LeastMeetings { requested, first_bots, least, cause }
             }
-            // The number is for the bots at the start.
-            Self::Foursomes(FoursomesConfig::Games(_)) => None,
-            _ => self.adjustment(bots),
-        }
+            _ => adjustment,
+        })
     }
 }
 
@@ -101,10 +165,21 @@ impl fmt::Display for Adjustment {
                 "meetings = {requested} is not possible with {bots} bots: every pair meets \
                  {planned} times"
             ),
-            Self::LeastMeetings { requested } => write!(
-                f,
-                "meetings = {requested} is the least in this plan: some pairs meet more often"
-            ),
+            Self::LeastMeetings { requested, first_bots, least, cause } => {
+                let [pairs, cause] = cause.texts();
+                write!(f, "meetings = {requested} is ")?;
+                if least == requested {
+                    write!(f, "a minimum in this plan")?;
+                } else {
+                    write!(f, "not possible with the first {first_bots} bots")?;
+                }
+                write!(f, ": {pairs} meets at least ")?;
+                match least {
+                    1 => f.write_str("once")?,
+                    _ => write!(f, "{least} times")?,
+                }
+                write!(f, ", and some may meet more often because {cause}")
+            }
             Self::Games { requested, bots, planned } => write!(
                 f,
                 "games = {requested} is not possible with {bots} bots: {planned} matches are \

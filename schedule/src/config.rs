@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
 
+use super::foursomes::Foursomes;
 use super::participants::HistoryPlan;
 use super::swiss::{self, SwissRules};
 use super::{
@@ -115,6 +116,11 @@ impl Schedule {
     /// The plan for participants; `seed` must be the seed that created the participants.
     pub fn plan_for(&self, participants: &Participants, seed: Seed) -> Result<Plan, ScheduleError> {
         Ok(Plan::Matches(match participants.plan() {
+            Some(HistoryPlan::FirstFoursomes(meetings, remainder)) => {
+                let bots = participants.bots();
+                let seed = Self::schedule_seed(seed);
+                Matches::Foursomes(Box::new(Foursomes::new(bots, *meetings, *remainder, seed)))
+            }
             Some(HistoryPlan::Foursomes(plan)) => Matches::Incremental(Box::new(plan.tables())),
             Some(HistoryPlan::Tables(plan)) => Matches::Tables(plan.stream()),
             None => return self.plan(participants.bots(), seed),
@@ -135,10 +141,18 @@ impl Schedule {
         }
     }
 
-    /// Whether a plan depends on the history of its bots. In other schedules a new bot changes no
-    /// match of the other bots, so the list of bots is enough.
+    /// Whether a plan depends on the history of its bots: who began, joined and left. Other plans
+    /// depend only on the present bots.
     pub fn has_history(&self) -> bool {
         matches!(self, Self::Foursomes(_) | Self::Tables(_))
+    }
+
+    /// The history of a new plan for these bots.
+    pub fn new_history(&self, bots: usize) -> RosterHistory {
+        match self {
+            Self::Foursomes(config) => config.new_history(bots),
+            _ => RosterHistory::new(bots),
+        }
     }
 
     /// The participants after a history of changes, with a member for each place.
@@ -163,6 +177,9 @@ impl Schedule {
             }
             Self::Tables(tables) => {
                 Ok(tables.plan_after(history, members, Self::schedule_seed(seed))?.into())
+            }
+            Self::Foursomes(config) => {
+                Ok(Participants::first(history.base, config.parts(history)?))
             }
             _ => Ok(members.iter().filter(|member| member.bot.is_some()).count().into()),
         }

@@ -28,6 +28,8 @@ mod seat_balance;
 mod small_designs;
 mod transversal;
 
+use core::num::NonZeroU64;
+
 use arbiter_games::Seed;
 
 pub use self::config::{FoursomesConfig, FoursomesConfigError};
@@ -39,7 +41,7 @@ pub(crate) use self::meeting_counts::MeetingCounts;
 use self::remainder::Remainder;
 pub use super::bot::MAX_COUNTED_BOTS;
 use super::error::check_bots;
-use super::{Bot, Claim, ScheduleError};
+use super::{Bot, Claim, RosterHistory, ScheduleError};
 
 /// The number of seats of a table.
 pub const SEATS: usize = 4;
@@ -95,23 +97,53 @@ enum Source {
 }
 
 impl FoursomesConfig {
-    /// The plan for a number of bots. `seed` determines which bot has which number in the design.
+    /// A new plan for a number of bots. `seed` determines which bot has which number in the design.
     ///
     /// # Errors
     /// If there are fewer than 4 bots, or too many.
     pub fn plan(self, bots: usize, seed: Seed) -> Result<Foursomes, ScheduleError> {
-        let (meetings, remainder) = self.parts(bots)?;
-        Ok(Foursomes::new(bots, meetings, remainder, seed))
+        self.first_plan(&self.new_history(bots), seed)
     }
 
-    /// The number of meetings of each pair in whole designs, and the number of tables beyond them.
-    fn parts(self, bots: usize) -> Result<(u32, u64), ScheduleError> {
+    /// The plan for the first bots of a history.
+    ///
+    /// # Errors
+    /// If there are fewer than 4 bots, or too many.
+    pub fn first_plan(
+        self,
+        history: &RosterHistory,
+        seed: Seed,
+    ) -> Result<Foursomes, ScheduleError> {
+        let (meetings, remainder) = self.parts(history)?;
+        Ok(Foursomes::new(history.base, meetings, remainder, seed))
+    }
+
+    /// The history of a new plan for these bots: each bot plays.
+    pub(crate) fn new_history(self, bots: usize) -> RosterHistory {
+        let fewest = NonZeroU64::new(bots.div_ceil(SEATS) as u64);
+        let first_tables = match self {
+            Self::Games(budget) => fewest.filter(|fewest| *fewest > budget),
+            Self::Least | Self::Meetings(_) => None,
+        };
+        RosterHistory { first_tables, ..RosterHistory::new(bots) }
+    }
+
+    /// Whether each of the first bots of a history plays in their plan. In plans of former releases
+    /// some did not.
+    pub fn seats_all(self, history: &RosterHistory) -> bool {
+        history.first_tables >= self.new_history(history.base).first_tables
+    }
+
+    /// For the first bots of a history, the number of meetings of each pair in whole designs, and
+    /// the number of tables beyond them.
+    pub(crate) fn parts(self, history: &RosterHistory) -> Result<(u32, u64), ScheduleError> {
+        let bots = history.base;
         let least = least_meetings(bots)?;
         Ok(match self {
             Self::Least => (least, 0),
             Self::Meetings(meetings) => (rounded_meetings(bots, meetings.get()), 0),
-            Self::Games(games) => {
-                let tables = planned_tables(bots, games.get());
+            Self::Games(budget) => {
+                let tables = planned_tables(history, budget);
                 let design = tables_of(bots, least);
                 let designs = u32::try_from(tables / design).expect("tables are limited");
                 (designs * least, tables % design)
@@ -126,15 +158,16 @@ pub(crate) fn rounded_meetings(bots: usize, requested: u32) -> u32 {
     requested.min(MAX_MEETINGS).next_multiple_of(construction::least_meetings(bots))
 }
 
-/// The number of tables of a plan with this budget: enough that every bot plays, and so few that
-/// pairs meet at most [`MAX_MEETINGS`] times, rounded up.
-pub(crate) fn planned_tables(bots: usize, budget: u64) -> u64 {
-    let fewest = bots.div_ceil(SEATS) as u64;
-    budget.max(fewest).min(tables_of(bots, rounded_meetings(bots, MAX_MEETINGS)))
+/// The number of tables for the first bots of a history, with this budget: so few that pairs meet
+/// at most [`MAX_MEETINGS`] times, rounded up.
+pub(crate) fn planned_tables(history: &RosterHistory, budget: NonZeroU64) -> u64 {
+    let bots = history.base;
+    let tables = history.first_tables.unwrap_or(budget).get();
+    tables.min(tables_of(bots, rounded_meetings(bots, MAX_MEETINGS)))
 }
 
 impl Foursomes {
-    fn new(bots: usize, meetings: u32, remainder: u64, seed: Seed) -> Self {
+    pub(crate) fn new(bots: usize, meetings: u32, remainder: u64, seed: Seed) -> Self {
         let source = Source::Design(Box::new(Design::new(bots, meetings, seed.derive("design"))));
         Self {
             bots,

@@ -33,7 +33,7 @@ mod stages;
 pub mod swiss;
 mod tables;
 
-pub use adjustment::Adjustment;
+pub use adjustment::{Adjustment, UnevenCause};
 pub use bot::{Bot, MAX_BOTS, Member, Owner};
 pub use certificate::{Certificate, CertificateBuilder, CertificateError, Claim, SameOwnerPairs};
 pub use config::Schedule;

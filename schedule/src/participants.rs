@@ -16,6 +16,9 @@ pub struct Participants {
 /// A plan that depends on a history.
 #[derive(Clone, Debug)]
 pub(super) enum HistoryPlan {
+    /// Tables of four of the first bots: the number of meetings of each pair in whole designs, and
+    /// the number of tables beyond them.
+    FirstFoursomes(u32, u64),
     Foursomes(Arc<IncrementalPlan>),
     Tables(Arc<TablePlan>),
 }
@@ -24,6 +27,13 @@ impl From<usize> for Participants {
     /// This many bots, without a history.
     fn from(bots: usize) -> Self {
         Self { bots, plan: None }
+    }
+}
+
+impl Participants {
+    /// The first bots of a history of foursomes, and the [`HistoryPlan::FirstFoursomes`].
+    pub(super) fn first(bots: usize, (meetings, remainder): (u32, u64)) -> Self {
+        Self { bots, plan: Some(HistoryPlan::FirstFoursomes(meetings, remainder)) }
     }
 }
 
@@ -51,16 +61,17 @@ impl Participants {
     pub fn owners(&self) -> &[Option<Owner>] {
         match &self.plan {
             Some(HistoryPlan::Foursomes(plan)) => &plan.owners,
-            Some(HistoryPlan::Tables(_)) | None => &[],
+            Some(HistoryPlan::FirstFoursomes(..) | HistoryPlan::Tables(_)) | None => &[],
         }
     }
 
     /// The number of tables that the last change added, at most; `None` if the plan has no history.
     pub fn new_tables(&self) -> Option<u64> {
-        self.plan.as_ref().map(|plan| match plan {
-            HistoryPlan::Foursomes(plan) => plan.new_tables,
-            HistoryPlan::Tables(plan) => plan.new_tables,
-        })
+        match self.plan.as_ref()? {
+            HistoryPlan::FirstFoursomes(..) => None,
+            HistoryPlan::Foursomes(plan) => Some(plan.new_tables),
+            HistoryPlan::Tables(plan) => Some(plan.new_tables),
+        }
     }
 
     /// The plan, if it has a history.

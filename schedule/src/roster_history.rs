@@ -4,6 +4,7 @@
 //! has a *place*: a number from 0, in the order of joining. Places are never reused, so they have
 //! the same meaning in all later plans.
 
+use core::num::NonZeroU64;
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,10 @@ pub struct RosterHistory {
     pub base: usize,
     /// The later changes, in order.
     pub steps: Vec<RosterChange>,
+    /// The number of tables of four for the first bots, if the schedule requests fewer. Histories
+    /// of former releases lack it: their plans had the requested number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_tables: Option<NonZeroU64>,
 }
 
 /// Bots that left and joined at the same time. The first new bots get the tables of the bots that
@@ -30,9 +35,10 @@ pub struct RosterChange {
 }
 
 impl RosterHistory {
-    /// A history that begins with `base` bots.
+    /// A history that begins with `base` bots and a plan that has the requested number of tables.
+    /// For a new plan, see [`Schedule::new_history`](super::Schedule::new_history).
     pub fn new(base: usize) -> Self {
-        Self { base, steps: Vec::new() }
+        Self { base, steps: Vec::new(), first_tables: None }
     }
 
     /// The number of places: one for each bot that ever took part.
@@ -49,7 +55,7 @@ impl RosterHistory {
     /// The history with only its first `steps` changes.
     #[must_use]
     pub fn before(&self, steps: usize) -> Self {
-        Self { base: self.base, steps: self.steps[..steps].to_vec() }
+        Self { steps: self.steps[..steps].to_vec(), ..*self }
     }
 
     /// The history with one more change.
@@ -57,6 +63,6 @@ impl RosterHistory {
     pub fn after(&self, step: RosterChange) -> Self {
         let mut steps = self.steps.clone();
         steps.push(step);
-        Self { base: self.base, steps }
+        Self { steps, ..*self }
     }
 }

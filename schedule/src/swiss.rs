@@ -17,6 +17,7 @@ mod criteria;
 mod direct;
 mod history;
 mod matching;
+mod outlook;
 mod preferences;
 mod round;
 mod rules;

@@ -125,6 +125,50 @@ fn multiset(tables: &[Table]) -> BTreeMap<Table, usize> {
     })
 }
 
+/// What people read about a number of meetings is true for the counted meetings.
+#[test]
+fn texts_about_meetings_are_true() {
+    let schedule = |times| Schedule::Foursomes(FoursomesConfig::new(Some(times), None).unwrap());
+    let expect = |plan: &ChangingPlan, counted: (u32, bool), text: Option<&str>| {
+        let are_kept_apart = !plan.owners.is_empty();
+        let adjustment = plan.schedule.adjustment_of(&plan.history, are_kept_apart);
+        assert_eq!(adjustment.map(|adjustment| adjustment.to_string()).as_deref(), text);
+        let (min, max) = meetings(&plan.prove());
+        assert_eq!((min, min == max), counted, "{text:?}");
+    };
+    let more = |text: &str, cause: &str| {
+        Some(format!("meetings = {text}, and some may meet more often because {cause}"))
+    };
+    let changes = "bots joined or left";
+    let mut exact = ChangingPlan::new(schedule(1), 13);
+    expect(&exact, (1, true), None);
+    exact.join(1);
+    let text = more("1 is a minimum in this plan: every pair meets at least once", changes);
+    expect(&exact, (1, false), text.as_deref());
+
+    let mut rounded = ChangingPlan::new(schedule(4), 14);
+    let text = "meetings = 4 is not possible with 14 bots: every pair meets 6 times";
+    expect(&rounded, (6, true), Some(text));
+    rounded.join(1);
+    let text = more(
+        "4 is not possible with the first 14 bots: every pair meets at least 6 times",
+        changes,
+    );
+    expect(&rounded, (6, false), text.as_deref());
+    // If a new plan is made instead, the requested number is possible.
+    let next = rounded.schedule.adjustment_of_next(&rounded.history, 16, false);
+    let text = more("4 is a minimum in this plan: every pair meets at least 4 times", changes);
+    assert_eq!(next.map(|next| next.to_string()), text);
+
+    let mut owners = ChangingPlan::with_owners(schedule(1), 37, 2);
+    let pairs =
+        "1 is a minimum in this plan: every pair without a common owner meets at least once";
+    expect(&owners, (1, false), more(pairs, "owners are kept apart").as_deref());
+    owners.join(1);
+    let both = "bots joined or left and owners are kept apart";
+    expect(&owners, (1, false), more(pairs, both).as_deref());
+}
+
 /// The numbers are the results of the first run: bots, their matches, the new bot's tables, the
 /// meetings of a pair afterwards, and the matches of a bot.
 #[test]

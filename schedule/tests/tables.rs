@@ -24,7 +24,7 @@ fn schedule(seats: usize, legs: i64) -> Schedule {
     }
 }
 
-fn matches(schedule: Schedule, bots: usize, text: &str) -> Matches {
+fn matches(schedule: &Schedule, bots: usize, text: &str) -> Matches {
     match schedule.plan(bots, Seed::of_text(text)) {
         Ok(Plan::Matches(matches)) => matches,
         other => panic!("{other:?}"),
@@ -71,7 +71,7 @@ fn every_bot_has_each_seat_exactly_once_in_each_leg() {
     for bots in 1..=60 {
         for seats in 1..=16.min(bots) {
             for legs in [1, 3] {
-                let plan = || matches(schedule(seats, legs), bots, "seats");
+                let plan = || matches(&schedule(seats, legs), bots, "seats");
                 let certificate = prove(bots, plan());
                 let legs = u32::try_from(legs).unwrap();
                 let expected = legs * u32::try_from(seats).unwrap();
@@ -100,7 +100,7 @@ fn pairs_meet_almost_equally_often() {
     let mut plans = [BTreeMap::new(), BTreeMap::new()];
     for seats in 2..=16 {
         for bots in seats..=60 {
-            let certificate = prove(bots, matches(tables(seats, 10), bots, "balance"));
+            let certificate = prove(bots, matches(&tables(seats, 10), bots, "balance"));
             let (min, max) = meetings(&certificate);
             let spread = max - min;
             *plans[(bots + 1) % 2].entry(spread).or_insert(0) += 1;
@@ -117,7 +117,7 @@ fn known_designs_are_found() {
     for (bots, seats, meetings) in
         [(7, 3, 1), (13, 4, 1), (21, 5, 1), (31, 6, 1), (6, 5, 4), (5, 5, 5)]
     {
-        let certificate = prove(bots, matches(tables(seats, 1), bots, "planes"));
+        let certificate = prove(bots, matches(&tables(seats, 1), bots, "planes"));
         assert_eq!(certificate.exact_meetings(), Some(meetings), "{certificate}");
     }
 }
@@ -125,7 +125,7 @@ fn known_designs_are_found() {
 #[test]
 fn plans_depend_on_the_seed_alone() {
     for (bots, seats) in [(5, 5), (12, 5), (40, 3), (200, 16)] {
-        let list = |text| matches(tables(seats, 2), bots, text).collect::<Vec<_>>();
+        let list = |text| matches(&tables(seats, 2), bots, text).collect::<Vec<_>>();
         assert_eq!(list("one"), list("one"));
         assert_ne!(list("one"), list("two"), "{bots} bots at tables of {seats}");
     }
@@ -142,7 +142,7 @@ fn digest(matches: Matches) -> String {
 #[test]
 fn plans_never_change() {
     let digests = [(12, 5), (40, 3), (16, 16), (500, 6)]
-        .map(|(bots, seats)| digest(matches(tables(seats, 3), bots, "fixed")));
+        .map(|(bots, seats)| digest(matches(&tables(seats, 3), bots, "fixed")));
     assert_eq!(
         digests,
         ["a50b8d17fca18149", "7bedebfb03b3fdaa", "424a29ab6375e3fd", "7360decaf8d2d628"]
@@ -165,10 +165,10 @@ fn plans_never_change() {
 #[test]
 fn large_plans_are_planned_and_proved() {
     for (bots, seats, most_uneven) in [(1000, 16, 11_000), (3000, 5, 0), (5000, 3, 0)] {
-        let certificate = prove(bots, matches(tables(seats, 10), bots, "large"));
+        let certificate = prove(bots, matches(&tables(seats, 10), bots, "large"));
         assert!(certificate.uneven_pairs() <= most_uneven, "{certificate}");
     }
-    assert_eq!(matches(tables(5, 1), 65_536, "largest").count(), 65_536);
+    assert_eq!(matches(&tables(5, 1), 65_536, "largest").count(), 65_536);
 }
 
 #[test]

@@ -20,6 +20,8 @@
 //! use any lot skip locked lots. Counting locks lots in physical order, so it fails after a short
 //! wait.
 
+use std::ops::Range;
+
 use arbiter_games::string_enum;
 use arbiter_proto::ids::{EditionId, Lease, LotNumber, MatchNumber, TournamentId, WorkerId};
 use sqlx::{AssertSqlSafe, FromRow, PgConnection, PgExecutor, Result};
@@ -259,6 +261,18 @@ pub async fn count(
         RETURNING number AS first_match, number + count AS past, worker, reported_at";
     sqlx::query("SET LOCAL lock_timeout = '200ms'").execute(&mut *connection).await?;
     sqlx::query_as(statement).bind(tournament).fetch_all(connection).await
+}
+
+/// The matches of the reported lots of a tournament, whose results are not counted yet, in order.
+pub async fn reported(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Vec<Range<i64>>> {
+    let statement = "
+        SELECT number, number + count FROM lots
+        WHERE tournament = $1 AND state = 'reported' ORDER BY number";
+    let rows: Vec<(i64, i64)> = sqlx::query_as(statement).bind(tournament).fetch_all(db).await?;
+    Ok(rows.into_iter().map(|(first, past)| first..past).collect())
 }
 
 /// A lot whose results are added to the standings.

@@ -7,7 +7,7 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::ScoredMatch;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection, PgExecutor, Result, Row as _};
-use tokio_stream::StreamExt as _;
+use tokio_stream::{Stream, StreamExt as _};
 
 use super::binary_copy::{Rows, send};
 use super::editions::{EditionScope, members};
@@ -295,7 +295,7 @@ pub struct KeyedResult {
 pub async fn each_with_seed_key<E>(
     db: impl PgExecutor<'_>,
     edition: EditionScope,
-    mut visit: impl FnMut(&KeyedResult) -> Result<(), E>,
+    visit: impl FnMut(&KeyedResult) -> Result<(), E>,
 ) -> Result<Result<(), E>> {
     let statement = played!(
         ", m.seed_key, m.board, r.transcript
@@ -304,7 +304,41 @@ pub async fn each_with_seed_key<E>(
         members!("r"),
         " ORDER BY r.number"
     );
-    let mut rows = sqlx::query_as_with(statement, edition.arguments()).fetch(db);
+    each_row(sqlx::query_as_with(statement, edition.arguments()).fetch(db), visit).await
+}
+
+/// Calls `visit` with the results of the matches `firsts[i] … pasts[i] - 1` that an edition has, for
+/// each i. Stops at the first error of `visit`, and returns it.
+pub async fn each_with_seed_key_of_ranges<E>(
+    db: impl PgExecutor<'_>,
+    edition: EditionScope,
+    firsts: &[i64],
+    pasts: &[i64],
+    visit: impl FnMut(&KeyedResult) -> Result<(), E>,
+) -> Result<Result<(), E>> {
+    // Each range is read with one index lookup.
+    let statement = played!(
+        ", m.seed_key, m.board, r.transcript
+        FROM unnest($4::bigint[], $5::bigint[]) AS range (first_match, past)
+        CROSS JOIN LATERAL (
+            SELECT * FROM results r
+            WHERE ",
+        members!("r"),
+        " AND r.number >= range.first_match AND r.number < range.past OFFSET 0
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT seats, carried, seed_key, board FROM matches
+            WHERE tournament = $1 AND number = r.number OFFSET 0
+        ) AS m"
+    );
+    let query = sqlx::query_as_with(statement, edition.arguments()).bind(firsts).bind(pasts);
+    each_row(query.fetch(db), visit).await
+}
+
+async fn each_row<E>(
+    mut rows: impl Stream<Item = Result<KeyedResult>> + Unpin,
+    mut visit: impl FnMut(&KeyedResult) -> Result<(), E>,
+) -> Result<Result<(), E>> {
     while let Some(row) = rows.next().await {
         if let Err(error) = visit(&row?) {
             return Ok(Err(error));

@@ -21,7 +21,7 @@ use crate::leaderboard_cache::Leaderboard;
 /// The number of places on a page if the request has no limit.
 const DEFAULT_PLACES: u32 = 100;
 /// Maximum number of places on a page.
-pub(crate) const MAX_PLACES: u32 = 1000;
+const MAX_PLACES: u32 = 1000;
 /// Maximum number of matches of an edition whose head-to-head results are counted on request. The
 /// query reads all of them.
 const MAX_HEAD_TO_HEAD: i64 = 5_000_000;
@@ -76,13 +76,14 @@ impl Service {
         let editions: Vec<_> = past.iter().map(|standing| standing.edition).collect();
         let game = tournament.game(self.queue.games());
         let game = game.map_err(|error| ServiceError::internal(error.to_string()))?;
-        let episodes = tournament.episodes();
+        let episodes = tournament.episodes().map(i64::from);
         let _permit = self.permit(caller).await?;
         let ranks = self.boards.ranks(&game, &editions).await?;
         let places = past.into_iter().filter_map(
             |PastStanding { edition, number, entrant, version, tally }| {
                 let (rank, tied) = ranks.get(&edition)?.of(entrant)?;
-                let sums = standing(&game, episodes, (bot.clone(), version), &tally);
+                let mean = tally.mean_over(episodes.unwrap_or(tally.matches)).unwrap_or(0.0);
+                let sums = standing(&game, mean, (bot.clone(), version), &tally);
                 let rank = u32::try_from(rank).unwrap_or(u32::MAX);
                 let place = Standing { rank, tied, ..sums };
                 Some(GetStandingResponse {
@@ -141,7 +142,7 @@ impl Service {
         } else {
             None
         };
-        let rank_set = |place: &ranking::RankedContestant| statistics.as_ref()?.rank_set(place);
+        let rank_set = |place: &ranking::RankedContestant| statistics.as_ref()?.all.rank_set(place);
         let places = places_with_text(&board, &request.name_contains);
         let limit = page_limit(request.limit);
         let page = places.iter().skip(request.offset as usize).take(limit);
@@ -237,25 +238,20 @@ pub(crate) fn place(board: &Leaderboard, ranked: &ranking::RankedContestant) -> 
     let entrant = ranked.contestant.entrant;
     let bot = board.roster.get(entrant);
     let (name, version) = bot.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
-    let standing = standing(&board.game, board.episodes, (name, version), &ranked.contestant.tally);
+    let tally = &ranked.contestant.tally;
+    let standing = standing(&board.game, board.mean(tally), (name, version), tally);
     Standing { rank: u32::try_from(ranked.rank).unwrap_or(u32::MAX), tied: ranked.tied, ..standing }
 }
 
-/// The sums of a version of a bot as a message, without its rank. The mean is that of an episode,
-/// if there are `episodes`, and otherwise that of a match.
-fn standing(
-    game: &Game,
-    episodes: Option<u32>,
-    (bot, version): (String, i32),
-    tally: &Tally,
-) -> Standing {
+/// The sums of a version of a bot as a message, without its rank.
+fn standing(game: &Game, mean: f64, (bot, version): (String, i32), tally: &Tally) -> Standing {
     let part = |index: usize| tally.score.get(index).copied().unwrap_or(0).to_string();
     Standing {
         bot,
         version,
         matches: tally.matches,
         score: (0..game.ranking_columns().len()).map(part).collect(),
-        mean: tally.mean_over(episodes.map_or(tally.matches, i64::from)).unwrap_or(0.0),
+        mean,
         forfeits: tally.forfeits.to_vec(),
         bad_answers: tally.bad_answers,
         ..Standing::default()

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::v1::{
-    BotStatistics, GetStatisticsRequest, GetStatisticsResponse, PairStatistics, RankSet,
+    BotStatistics, GetStatisticsRequest, GetStatisticsResponse, LeaderboardRef, PairStatistics,
+    RankSet,
 };
 use arbiter_ranking::RankedContestant;
 use arbiter_ranking::statistics::{Basis, NoInterval, Precision};
 
+use super::counted_results::EditionStatistics;
 use super::rankings::{page_limit, places_with_text};
-use super::statistics_cache::{EditionStatistics, MAX_MATCHES};
+use super::statistics_cache::{MAX_MATCHES, RankedStatistics};
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::Edition;
 use crate::leaderboard_cache::Leaderboard;
@@ -26,19 +28,43 @@ impl Service {
         caller: &Caller,
         request: GetStatisticsRequest,
     ) -> Result<GetStatisticsResponse> {
-        let board = request.leaderboard.clone();
+        let limit = page_limit(request.limit);
+        self.statistics_page(caller, request, limit).await
+    }
+
+    /// The statistics of all bots of an edition, from one computation.
+    pub(crate) async fn all_statistics(
+        &self,
+        caller: &Caller,
+        leaderboard: LeaderboardRef,
+    ) -> Result<GetStatisticsResponse> {
+        let leaderboard = Some(leaderboard);
+        let request = GetStatisticsRequest { leaderboard, ..GetStatisticsRequest::default() };
+        self.statistics_page(caller, request, usize::MAX).await
+    }
+
+    async fn statistics_page(
+        &self,
+        caller: &Caller,
+        request: GetStatisticsRequest,
+        limit: usize,
+    ) -> Result<GetStatisticsResponse> {
+        let board = request.leaderboard;
         let (edition, official) = self.edition_of(board, DefaultEdition::Official, caller).await?;
         self.require_results(&edition, caller).await?;
         let board = self.boards.get(&edition).await?;
-        let statistics = self.first_statistics(&edition, &board).await?;
-        let places = places_with_text(&board, &request.name_contains);
-        let limit = page_limit(request.limit);
+        let ranked = self.first_statistics(&edition, &board).await?;
+        // Not the newest leaderboard: all pages are in the same order.
+        let RankedStatistics { all: statistics, board } = &*ranked;
+        let places = places_with_text(board, &request.name_contains);
         let page = places.iter().skip(request.offset as usize).take(limit);
         let page: Vec<_> = page.copied().collect();
-        let EditionStatistics { statistics: all, .. } = &*statistics;
+        let all = &statistics.statistics;
         Ok(GetStatisticsResponse {
             edition: edition.number,
             official: official == Some(edition.id),
+            // The same results give the same figures.
+            computation: format!("{} {}", all.matches, board.basis()),
             planned: edition.matches,
             matches: all.matches,
             distinct_matches: all.distinct_matches,
@@ -51,9 +77,9 @@ impl Service {
             unit: if board.game.episodes.is_some() { "episode" } else { "match" }.to_owned(),
             column: board.game.columns.first().map(ToString::to_string).unwrap_or_default(),
             bots: u32::try_from(places.len()).unwrap_or(u32::MAX),
-            statistics: page.iter().map(|place| bot(&board, place, &statistics)).collect(),
-            pairs: if request.pairs && !is_bracket(&board) {
-                pairs(&board, &page, &statistics)
+            statistics: page.iter().map(|place| bot(board, place, statistics)).collect(),
+            pairs: if request.pairs && !is_bracket(board) {
+                pairs(board, &page, statistics)
             } else {
                 Vec::new()
             },
@@ -64,8 +90,8 @@ impl Service {
     async fn first_statistics(
         &self,
         edition: &Edition,
-        board: &Leaderboard,
-    ) -> Result<Arc<EditionStatistics>> {
+        board: &Arc<Leaderboard>,
+    ) -> Result<Arc<RankedStatistics>> {
         if edition.matches > MAX_MATCHES {
             return Err(ServiceError::failed_precondition(format!(
                 "edition {} has {} matches: statistics are computed for editions of at most \
@@ -81,9 +107,9 @@ impl Service {
     pub(super) async fn newest_statistics(
         &self,
         edition: &Edition,
-        board: &Leaderboard,
+        board: &Arc<Leaderboard>,
         caller: &Caller,
-    ) -> Option<Arc<EditionStatistics>> {
+    ) -> Option<Arc<RankedStatistics>> {
         if edition.matches > MAX_MATCHES || self.require_results(edition, caller).await.is_err() {
             return None;
         }

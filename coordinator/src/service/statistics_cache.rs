@@ -3,32 +3,32 @@
 //! A large edition takes seconds, so no request computes statistics. A request gets the newest that
 //! are complete, and starts a computation if results were counted since. Only one edition is
 //! computed at a time. A running edition is computed again after a pause that grows with the
-//! duration, so that statistics take a small share of one processor.
+//! duration, so that statistics take a small share of one processor. The results of running editions
+//! stay in memory, so that only new ones are read (`counted_results`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arbiter_games::Seed;
 use arbiter_proto::ids::EditionId;
-use arbiter_ranking::statistics::{Blocks, Measured, Statistics};
-use arbiter_ranking::{Entrant, PairResults, Rating, ratings};
+use arbiter_ranking::Entrant;
 use sqlx::PgPool;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::counted_results::{CountedResults, EditionStatistics};
 use super::{Result, ServiceError};
 use crate::cache::Cache;
 use crate::db::editions::Edition;
-use crate::db::results;
 use crate::leaderboard_cache::Leaderboard;
-use crate::tournament::episode_rounds::episode_of;
 
 /// Maximum number of matches of an edition with statistics: they are in memory together.
 pub(super) const MAX_MATCHES: i64 = 2_000_000;
-/// Maximum number of results of pairs: a match of several has one for each two seats.
-const MAX_PAIR_RESULTS: usize = 12_000_000;
 /// Maximum total number of blocks of the editions whose statistics are kept.
 const MAX_KEPT_BLOCKS: usize = 4_000_000;
+/// Maximum memory of the results that are kept for the next computation, in bytes: those of about a
+/// million matches of two.
+const MAX_RESULTS_BYTES: usize = 128 << 20;
 /// Maximum number of editions whose last computation is remembered.
 const MAX_EDITIONS: usize = 4096;
 /// Maximum number of computations that wait for their turn.
@@ -38,19 +38,20 @@ const MIN_PAUSE: Duration = Duration::from_secs(5);
 /// The pause is this many times as long as the computation.
 const PAUSE_FACTOR: u32 = 20;
 
-/// The statistics of an edition.
+/// Statistics with the leaderboard of the same time, so that all pages that show them have the same
+/// ranks.
 #[derive(Debug)]
-pub(crate) struct EditionStatistics {
-    pub(crate) statistics: Statistics,
-    /// The ratings, in the order of `statistics.entrants`.
-    pub(crate) ratings: Vec<Option<Rating>>,
+pub(crate) struct RankedStatistics {
+    pub(super) all: EditionStatistics,
+    pub(super) board: Arc<Leaderboard>,
 }
 
-impl EditionStatistics {
+impl RankedStatistics {
     /// What it weighs in the cache: about the number of its blocks.
     fn weight(&self) -> usize {
-        let blocks = usize::try_from(self.statistics.blocks).unwrap_or(usize::MAX);
-        blocks.saturating_add(self.statistics.entrants.len()).max(1)
+        let statistics = &self.all.statistics;
+        let blocks = usize::try_from(statistics.blocks).unwrap_or(usize::MAX);
+        blocks.saturating_add(statistics.entrants.len()).max(1)
     }
 }
 
@@ -59,6 +60,8 @@ impl EditionStatistics {
 struct State {
     /// The count of results that the newest statistics were computed from.
     counted: i64,
+    /// The basis of their leaderboard.
+    board: String,
     is_computing: bool,
     /// Why the last computation failed.
     failure: Option<String>,
@@ -82,18 +85,38 @@ impl CacheEntry {
         use_state(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends a computation. After a failure, the next request after the pause tries again.
-    fn end(&self, counted: i64, failure: Option<String>, started: Instant) {
+    /// Ends a computation from this count of results with this leaderboard. After a failure, the
+    /// next request after the pause tries again.
+    fn end(&self, outcome: Result<i64, String>, board: String, started: Instant) {
         self.with_state(|state| {
             state.is_computing = false;
             let pause = (started.elapsed() * PAUSE_FACTOR).max(MIN_PAUSE);
             state.pause_until = Some(Instant::now() + pause);
-            if failure.is_none() {
-                state.counted = counted;
+            match outcome {
+                Ok(counted) => {
+                    state.counted = counted;
+                    state.board = board;
+                    state.failure = None;
+                }
+                Err(failure) => state.failure = Some(failure),
             }
-            state.failure = failure;
         });
         self.ended.send_modify(|ended| *ended += 1);
+    }
+}
+
+/// Results for the next computation, which takes them.
+#[derive(Debug)]
+struct KeptResults(Mutex<Option<CountedResults>>);
+
+impl KeptResults {
+    fn take(&self) -> Option<CountedResults> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn bytes(&self) -> usize {
+        let results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        results.as_ref().map_or(0, CountedResults::bytes)
     }
 }
 
@@ -102,7 +125,9 @@ impl CacheEntry {
 pub(crate) struct StatisticsCache {
     pool: PgPool,
     entries: Cache<EditionId, CacheEntry>,
-    newest: Cache<EditionId, EditionStatistics>,
+    newest: Cache<EditionId, RankedStatistics>,
+    /// The results of running editions.
+    results: Cache<EditionId, KeptResults>,
     /// One computation at a time.
     turn: Arc<Semaphore>,
     /// The computations. They end when the cache is dropped.
@@ -112,16 +137,18 @@ pub(crate) struct StatisticsCache {
 impl StatisticsCache {
     pub(super) fn new(pool: PgPool) -> Self {
         let entries = Cache::new(MAX_EDITIONS);
-        let newest = Cache::weighted(MAX_KEPT_BLOCKS, EditionStatistics::weight);
-        Self { pool, entries, newest, turn: Arc::new(Semaphore::new(1)), tasks: Mutex::default() }
+        let newest = Cache::weighted(MAX_KEPT_BLOCKS, RankedStatistics::weight);
+        let results = Cache::weighted(MAX_RESULTS_BYTES, KeptResults::bytes);
+        let turn = Arc::new(Semaphore::new(1));
+        Self { pool, entries, newest, results, turn, tasks: Mutex::default() }
     }
 
     /// The newest statistics of an edition. Starts a computation if they are out of date.
     pub(crate) fn newest(
         &self,
         edition: &Edition,
-        board: &Leaderboard,
-    ) -> Option<Arc<EditionStatistics>> {
+        board: &Arc<Leaderboard>,
+    ) -> Option<Arc<RankedStatistics>> {
         self.entry(edition, board);
         self.newest.get(&edition.id, None)
     }
@@ -133,9 +160,9 @@ impl StatisticsCache {
     pub(crate) async fn wait(
         &self,
         edition: &Edition,
-        board: &Leaderboard,
+        board: &Arc<Leaderboard>,
         patience: Duration,
-    ) -> Result<Arc<EditionStatistics>> {
+    ) -> Result<Arc<RankedStatistics>> {
         let entry = self.entry(edition, board);
         let mut ended = entry.ended.subscribe();
         let newest = self.newest.get(&edition.id, None);
@@ -159,11 +186,12 @@ impl StatisticsCache {
     }
 
     /// The entry of an edition, whose computation runs if it is out of date.
-    fn entry(&self, edition: &Edition, board: &Leaderboard) -> Arc<CacheEntry> {
+    fn entry(&self, edition: &Edition, board: &Arc<Leaderboard>) -> Arc<CacheEntry> {
         let entry = self.entries.get_or_insert_with(edition.id, CacheEntry::new);
         let is_kept = self.newest.get(&edition.id, None).is_some();
         let begins = entry.with_state(|state| {
-            let is_current = is_kept && state.counted == edition.counted;
+            let is_current =
+                is_kept && state.counted == edition.counted && state.board == board.basis();
             let waits = state.pause_until.is_some_and(|until| Instant::now() < until);
             let begins = !(is_current || state.is_computing || waits);
             state.is_computing |= begins;
@@ -175,16 +203,15 @@ impl StatisticsCache {
         entry
     }
 
-    fn compute(&self, entry: &Arc<CacheEntry>, edition: &Edition, board: &Leaderboard) {
+    fn compute(&self, entry: &Arc<CacheEntry>, edition: &Edition, board: &Arc<Leaderboard>) {
         let seed = board.statistics_seed;
         let mut entrants: Vec<_> = board.roster.iter().map(|(entrant, _)| entrant).collect();
         entrants.sort_unstable();
         let is_episode = board.game.episodes.is_some();
         let pool = self.pool.clone();
+        let kept = self.results.clone();
         let turn = Arc::clone(&self.turn);
         let id = edition.id;
-        let counted = edition.counted;
-        let edition = edition.clone();
         let entry = Arc::clone(entry);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
@@ -192,56 +219,51 @@ impl StatisticsCache {
             return entry.with_state(|state| state.is_computing = false);
         }
         let newest = self.newest.clone();
+        let board = Arc::clone(board);
         tasks.spawn(async move {
+            let basis = board.basis();
             let _turn = turn.acquire_owned().await;
             let started = Instant::now();
             // A task, so that a panic is a failure like any other.
-            let work = async move { compute(&pool, &edition, entrants, is_episode, seed).await };
-            let failure = match tokio::spawn(work).await {
-                Ok(Ok(statistics)) => {
-                    newest.insert(id, statistics);
-                    None
+            let work = tokio::spawn(async move {
+                let results = kept.get(&id, None).and_then(|results| results.take());
+                let results = results.unwrap_or_else(|| CountedResults::new(id, is_episode));
+                let (all, results) = compute(&pool, results, entrants, seed).await?;
+                let counted = results.counted();
+                if results.can_grow() {
+                    kept.insert(id, KeptResults(Mutex::new(Some(results))));
+                } else {
+                    kept.remove(&id);
                 }
-                Ok(Err(failure)) => Some(failure),
-                Err(panic) => Some(panic.to_string()),
+                Ok::<_, String>((all, counted))
+            });
+            let outcome = match work.await {
+                Ok(Ok((all, counted))) => {
+                    newest.insert(id, RankedStatistics { all, board });
+                    Ok(counted)
+                }
+                Ok(Err(failure)) => Err(failure),
+                Err(panic) => Err(panic.to_string()),
             };
-            if let Some(failure) = &failure {
+            if let Err(failure) = &outcome {
                 tracing::warn!(edition = %id, failure, "statistics could not be computed");
             }
-            entry.end(counted, failure, started);
+            entry.end(outcome, basis, started);
         });
     }
 }
 
-/// Reads the results of an edition and computes its statistics on another thread.
+/// Reads the new results of an edition and computes its statistics on another thread.
 async fn compute(
     pool: &PgPool,
-    edition: &Edition,
+    results: CountedResults,
     entrants: Vec<Entrant>,
-    is_episode: bool,
     seed: Seed,
-) -> Result<EditionStatistics, String> {
-    let mut blocks = Blocks::new(is_episode);
-    let mut pairs = PairResults::default();
-    let reading = results::each_with_seed_key(pool, edition.scope(), |result| {
-        let key = result.seed_key;
-        let block = if is_episode { episode_of(key) } else { key };
-        let [first, .., _] = result.transcript.as_chunks().0 else {
-            unreachable!("a hash has 32 bytes")
-        };
-        let played = result.played.outcome();
-        let board = result.board;
-        blocks.add(&Measured { block, board, transcript: u64::from_be_bytes(*first), played });
-        pairs.add(block, &played);
-        if pairs.len() > MAX_PAIR_RESULTS { Err(()) } else { Ok(()) }
-    });
-    let error = |error: sqlx::Error| error.to_string();
-    reading.await.map_err(error)?.map_err(|()| {
-        format!("it has more than {MAX_PAIR_RESULTS} results of pairs; export it and count there")
-    })?;
-    let computing = tokio::task::spawn_blocking(move || {
-        let ratings = ratings(&entrants, pairs);
-        EditionStatistics { statistics: Statistics::of(&entrants, blocks, seed), ratings }
-    });
+) -> Result<(EditionStatistics, CountedResults), String> {
+    let mut results = results.updated(pool).await.map_err(|error| error.to_string())?;
+    let newly_read = results.newly_read();
+    tracing::debug!(edition = %results.edition(), newly_read, "computing statistics");
+    let computing =
+        tokio::task::spawn_blocking(move || (results.statistics(&entrants, seed), results));
     computing.await.map_err(|error| error.to_string())
 }

@@ -10,7 +10,7 @@ use arbiter_games::Games;
 use arbiter_proto::ids::{BotId, EditionId};
 use arbiter_proto::settings::StateScope;
 use arbiter_proto::v1::EditionEstimate;
-use arbiter_schedule::{Claim, NameKey, Participants, Plan, PlannedMatch, RoundPlan};
+use arbiter_schedule::{Adjustment, Claim, NameKey, Participants, Plan, PlannedMatch, RoundPlan};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
@@ -99,6 +99,8 @@ pub struct NextEdition {
     entry: PlannedField,
     /// The newest edition.
     before: Option<Edition>,
+    /// The number that the plan has instead of the requested one.
+    adjustment: Option<Adjustment>,
 }
 
 impl NextEdition {
@@ -119,7 +121,9 @@ impl NextEdition {
         let key = |bot: &BotId| bot_names.get(bot).map(|name| NameKey::of(seed, name));
         let names = bots.iter().filter_map(key).collect();
         let before = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
-        Ok(Self { file, tournament, versions, names, entry, before })
+        let history = entry.history.as_ref();
+        let adjustment = plan_history::adjustment(db, tournament.id, &file, &bots, history).await?;
+        Ok(Self { file, tournament, versions, names, entry, before, adjustment })
     }
 
     /// The participants.
@@ -130,9 +134,8 @@ impl NextEdition {
     /// How the plan is made, at tables, and the number that it has instead of the requested one.
     pub fn summary(&self) -> Option<String> {
         let rules = self.file.game().rules_identity();
-        let Self { file, entry, before, .. } = self;
-        let bots = entry.field.bots();
-        plan_history::summary_of(file, bots, entry.history.as_ref(), before.as_ref(), rules)
+        let history = self.entry.history.as_ref();
+        plan_history::summary_of(history, self.adjustment, self.before.as_ref(), rules)
     }
 
     /// The matches of the edition.

@@ -111,7 +111,10 @@ impl TournamentFile {
     /// # Errors
     /// If it is not TOML, has unknown keys, or has values that are not allowed.
     pub fn parse(games: &Games, text: &str) -> Result<Self, FileError> {
-        Self::read(games, &Source::of_toml(text)?)
+        let source = Source::of_toml(text)?;
+        let file = Self::read(games, &source)?;
+        validate::new_file(&file, &source)?;
+        Ok(file)
     }
 
     /// Reads the JSON of [`TournamentFile::to_json`].

@@ -48,6 +48,8 @@ pub enum FreshReason {
     Asked,
     /// There are so few bots that another one would meet them too often.
     Few,
+    /// In the earlier plan some bots had no match. Former releases made such plans.
+    Sparse,
     /// The new plan has no more new matches than the extended plan, or less than half as many in
     /// all.
     Cheaper,
@@ -62,6 +64,7 @@ impl FreshReason {
             Self::First => "the first plan",
             Self::Asked => "an organiser requested it",
             Self::Few => "the earlier plan had too few bots to change it",
+            Self::Sparse => "some bots had no match in the earlier plan",
             Self::Cheaper => "an extended plan would have needed more matches",
             Self::Many => "there are too many bots to extend a plan",
         }
@@ -186,7 +189,7 @@ impl HistoryPlanner<'_> {
             Err(reason) => reason,
         };
         let bots = self.entered.to_vec();
-        let history = PlanHistory { lineage: RosterHistory::new(bots.len()), bots, fresh };
+        let history = PlanHistory { lineage: self.schedule.new_history(bots.len()), bots, fresh };
         Ok(PlannedField { field: self.field(&history)?, history: Some(history) })
     }
 
@@ -203,6 +206,11 @@ impl HistoryPlanner<'_> {
     /// The history that continues this one, and whether it has a new step. Otherwise an earlier
     /// step had the same bots. The error says why a new plan is made.
     fn continued(&self, previous: PlanHistory) -> Result<(PlanHistory, bool), FreshReason> {
+        if let Schedule::Foursomes(config) = self.schedule
+            && !config.seats_all(&previous.lineage)
+        {
+            return Err(FreshReason::Sparse);
+        }
         let entered: HashSet<_> = self.entered.iter().copied().collect();
         if let Some(steps) = previous.steps_with(&entered) {
             let lineage = previous.lineage.before(steps);
@@ -220,7 +228,7 @@ impl HistoryPlanner<'_> {
             return Err(FreshReason::Many);
         }
         // Bots that do not replace a bot that left need new tables.
-        if joined > left.len() && !self.has_room(previous.lineage.base, present.len()) {
+        if joined > left.len() && !self.has_room(&previous.lineage, present.len()) {
             return Err(FreshReason::Few);
         }
         let lineage = previous.lineage.after(RosterChange { left, joined });
@@ -228,12 +236,13 @@ impl HistoryPlanner<'_> {
     }
 
     /// Whether a new bot can meet the `others` as often as the first bots met, so that each pair of
-    /// others meets at most once more. `base_bots` is the number of bots of the first plan. Only
-    /// foursomes need this: at other tables a bot takes places of others.
-    fn has_room(&self, base_bots: usize, others: usize) -> bool {
-        let Schedule::Foursomes(extent) = self.schedule else { return true };
-        let Ok(base) = extent.plan(base_bots, self.seed) else { return false };
-        let meetings = (6 * base.matches()).div_ceil((base_bots * (base_bots - 1) / 2) as u64);
+    /// others meets at most once more. Only foursomes need this: at other tables a bot takes places
+    /// of others.
+    fn has_room(&self, lineage: &RosterHistory, others: usize) -> bool {
+        let Schedule::Foursomes(config) = self.schedule else { return true };
+        let Ok(base) = config.first_plan(lineage, self.seed) else { return false };
+        let pairs = lineage.base * (lineage.base - 1) / 2;
+        let meetings = (6 * base.matches()).div_ceil(pairs as u64);
         others > 4 && 2 * meetings < others as u64
     }
 
@@ -279,40 +288,49 @@ pub async fn summary(
     file: &TournamentFile,
     edition: EditionId,
 ) -> Result<Option<String>, Error> {
-    let bots = editions::entrants(&mut *db, edition).await?.len();
+    let entrants = editions::entrants(&mut *db, edition).await?;
+    let bots: Vec<_> = entrants.into_iter().map(|entrant| entrant.bot).collect();
     let stored = editions::plan_history_of(&mut *db, edition).await?;
     let history = stored.and_then(|stored| PlanHistory::deserialize(stored).ok());
     let before = editions::newest_before(&mut *db, edition).await?;
     let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
-    Ok(summary_of(file, bots, history.as_ref(), before.as_ref(), &edition.rules))
+    let adjustment = adjustment(db, edition.tournament, file, &bots, history.as_ref()).await?;
+    Ok(summary_of(history.as_ref(), adjustment, before.as_ref(), &edition.rules))
 }
 
 /// Like [`summary`] for a plan with this history. `rules` are those of the edition, and `before` is
 /// the edition before it.
 pub(super) fn summary_of(
-    file: &TournamentFile,
-    bots: usize,
     history: Option<&PlanHistory>,
+    adjustment: Option<Adjustment>,
     before: Option<&Edition>,
     rules: &str,
 ) -> Option<String> {
-    let adjustment = adjustment(file, bots, history).map(|adjustment| adjustment.to_string());
+    let adjustment = adjustment.map(|adjustment| adjustment.to_string());
     let parts = history.map(|history| history.summary(before, rules)).into_iter().chain(adjustment);
     Some(parts.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
-/// The number that a plan with this history has instead of the requested one.
-fn adjustment(
+/// The number that the plan for these bots has instead of the requested one; with this history, or
+/// a new plan.
+pub(super) async fn adjustment(
+    db: &mut PgConnection,
+    tournament: TournamentId,
     file: &TournamentFile,
-    bots: usize,
+    bots: &[BotId],
     history: Option<&PlanHistory>,
-) -> Option<Adjustment> {
-    let is_changed = history.is_some_and(|history| !history.lineage.steps.is_empty());
-    if is_changed || file.submissions.separate_owners {
-        file.schedule.adjustment_of_changed(bots)
-    } else {
-        file.schedule.adjustment(bots)
-    }
+) -> sqlx::Result<Option<Adjustment>> {
+    let owners = owners(db, tournament, file).await?;
+    let bots = history.map_or(bots, |history| &history.bots);
+    let new = file.schedule.new_history(bots.len());
+    let lineage = history.map_or(&new, |history| &history.lineage);
+    Ok(file.schedule.adjustment_of(lineage, have_common_owner(&owners, bots)))
+}
+
+/// Whether some of these bots have the same owner. `owners` is empty if they are not kept apart.
+fn have_common_owner(owners: &HashMap<BotId, Owner>, bots: &[BotId]) -> bool {
+    let mut seen = HashSet::new();
+    !bots.iter().filter_map(|bot| owners.get(bot)).all(|owner| seen.insert(*owner))
 }
 
 /// The number that the next edition of these bots will have instead of the requested one, without
@@ -330,10 +348,16 @@ pub(super) async fn next_adjustment(
     };
     let previous = previous.and_then(|stored| PlanHistory::deserialize(stored).ok());
     let seed = tournament.next_seed();
-    let owners = HashMap::new();
+    let owners = owners(db, tournament.id, file).await?;
     let planner = HistoryPlanner { schedule: &file.schedule, seed, owners, entered };
     let continued = previous.and_then(|previous| planner.continued(previous).ok());
-    Ok(adjustment(file, entered.len(), continued.as_ref().map(|(history, _)| history)))
+    let Some((PlanHistory { bots, lineage, .. }, _)) = continued else {
+        let new = file.schedule.new_history(entered.len());
+        let are_kept_apart = have_common_owner(&planner.owners, entered);
+        return Ok(file.schedule.adjustment_of(&new, are_kept_apart));
+    };
+    let are_kept_apart = have_common_owner(&planner.owners, &bots);
+    Ok(file.schedule.adjustment_of_next(&lineage, entered.len(), are_kept_apart))
 }
 
 impl PlanHistory {
@@ -344,7 +368,7 @@ impl PlanHistory {
 
     /// Whether each place has one bot, which leaves at most once and after it joined.
     fn is_complete(&self) -> bool {
-        let RosterHistory { base, steps } = &self.lineage;
+        let RosterHistory { base, steps, .. } = &self.lineage;
         let mut places = *base;
         let mut left = HashSet::new();
         let are_possible = steps.iter().all(|step| {
@@ -447,6 +471,31 @@ mod tests {
             lineage: Some(json!({ "bots": bots, "base": base, "steps": steps, "fresh": "first" })),
         };
         field_of(&source, &TournamentFile { schedule: schedule.clone(), ..file })
+    }
+
+    /// Former releases planned the requested number of tables, also if some bots had no match.
+    #[test]
+    fn a_stored_edition_keeps_its_number_of_tables() {
+        let schedule = Schedule::Foursomes(FoursomesConfig::new(None, Some(2)).unwrap());
+        let bots: Vec<_> = (0..12).collect();
+        let stored = participants(&schedule, 12, (&bots, 12, &json!([]))).unwrap();
+        match schedule.plan_for(&stored, Seed::of_text("forged")).unwrap() {
+            Plan::Matches(matches) => assert_eq!((matches.total(), matches.count()), (2, 2)),
+            other => panic!("{other:?}"),
+        }
+        // A new edition is not limited by it: all its bots play.
+        let entered: Vec<_> = (0..12).map(BotId).collect();
+        let seed = Seed::of_text("forged");
+        let owners = HashMap::new();
+        let planner = HistoryPlanner { schedule: &schedule, seed, owners, entered: &entered };
+        let stored = json!({ "bots": bots, "base": 12, "steps": [], "fresh": "first" });
+        let stored = PlanHistory::deserialize(stored).unwrap();
+        let next = planner.next(Some(stored), PlanMode::Incremental).unwrap().history.unwrap();
+        let now = json!(next);
+        assert_eq!((&now["first_tables"], &now["fresh"]), (&json!(3), &json!("sparse")));
+        let again = PlanHistory::deserialize(now).unwrap();
+        let again = planner.next(Some(again), PlanMode::Incremental).unwrap().history.unwrap();
+        assert_eq!(again, next);
     }
 
     #[test]

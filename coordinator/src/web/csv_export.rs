@@ -10,8 +10,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use arbiter_games::{Forfeit, Game};
 use arbiter_proto::v1::{
-    BotStatistics, GetStatisticsRequest, LeaderboardRef, ListMatchesRequest, MatchStatus, RankSet,
-    Standing,
+    BotStatistics, LeaderboardRef, ListMatchesRequest, MatchStatus, RankSet, Standing,
 };
 use arbiter_ranking::statistics::MAX_TOP;
 use axum::body::{Body, Bytes};
@@ -26,7 +25,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use super::error::WebError;
 use super::session::Session;
 use super::{download, layout};
-use crate::service::{MAX_PLACES, ServiceError, place};
+use crate::service::{ServiceError, place};
 
 const CONTENT_TYPE: &str = "text/csv; charset=utf-8; header=present";
 /// Leaderboard rows a chunk.
@@ -74,7 +73,7 @@ pub(super) async fn ranking(
     Ok(download::file(&name, CONTENT_TYPE, Body::from_stream(chunks)))
 }
 
-/// The statistics of an edition, a row for each bot.
+/// The statistics of an edition, a row for each bot, all from one computation.
 pub(super) async fn statistics(
     session: Session,
     Path(tournament): Path<String>,
@@ -87,24 +86,11 @@ pub(super) async fn statistics(
     header.extend((1..=MAX_TOP).map(|top| format!("top_{top}")));
     header.extend(["matches_needed", "rating", "rating_interval95"].map(str::to_owned));
     table.push(header);
-    let mut request = GetStatisticsRequest {
-        leaderboard: Some(LeaderboardRef { tournament: tournament.clone(), edition }),
-        limit: MAX_PLACES,
-        ..GetStatisticsRequest::default()
-    };
-    loop {
-        let page = session.service.get_statistics(&session.caller, request.clone()).await?;
-        page.statistics.iter().for_each(|row| table.push(statistics_row(row)));
-        // All pages are of the same edition, even if another one becomes official meanwhile.
-        if let Some(board) = &mut request.leaderboard {
-            board.edition = Some(page.edition);
-        }
-        request.offset += MAX_PLACES;
-        if request.offset >= page.bots {
-            let name = format!("{tournament}-{}-statistics.csv", page.edition);
-            return Ok(download::file(&name, CONTENT_TYPE, Body::from(table.take())));
-        }
-    }
+    let request = LeaderboardRef { tournament: tournament.clone(), edition };
+    let all = session.service.all_statistics(&session.caller, request).await?;
+    all.statistics.iter().for_each(|row| table.push(statistics_row(row)));
+    let name = format!("{tournament}-{}-statistics.csv", all.edition);
+    Ok(download::file(&name, CONTENT_TYPE, Body::from(table.take())))
 }
 
 /// All played matches of an edition, a row for each seat.

@@ -159,7 +159,7 @@ fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
                         td.number { (place.matches) }
                         @for number in score(place, board.columns.len()) { td.number.score { (number) } }
                         td.number { (mean(place)) }
-                        td.number { (place.rank_set.map(statistics::rank_set).unwrap_or_default()) }
+                        td.number { (place.rank_set.map(statistics::possible_ranks).unwrap_or_default()) }
                         td.number { (forfeits(place)) }
                         @if has_bad_answers { td.number { (place.bad_answers) } }
                     }

@@ -6,6 +6,7 @@ use arbiter_proto::v1::{
     BotStatistics, GetStatisticsRequest, GetStatisticsResponse, LeaderboardRef, PairStatistics,
     RankSet,
 };
+use arbiter_ranking::statistics::text;
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
@@ -183,9 +184,9 @@ fn table(tournament: &str, query: StatisticsQuery, all: &GetStatisticsResponse) 
                         td { (chart::rank_set(row.rank_set, row.rank, all.bots)) }
                         td.number { (format!("{:.3}", row.mean)) }
                         td { (chart::interval(interval(row), range)) }
-                        @for top in TOP { td.number { (percent(row.top.get(top - 1).copied())) } }
-                        td.number { (rating(row)) }
-                        td.number { (needed(row)) }
+                        @for top in TOP { td.number { (text::percent(row.top.get(top - 1).copied())) } }
+                        td.number { (text::rating(row.rating, row.rating_margin)) }
+                        td.number { (text::needed(row.matches_needed, row.margin)) }
                     }
                 }
             }
@@ -197,7 +198,7 @@ fn table(tournament: &str, query: StatisticsQuery, all: &GetStatisticsResponse) 
 /// The possible ranks, or why they are not known.
 fn ranks(row: &BotStatistics) -> String {
     match (row.rank_set, row.no_interval.as_str()) {
-        (Some(set), _) => rank_set(set),
+        (Some(set), _) => possible_ranks(set),
         (None, "one_seed") => "one seed per pair: no interval".to_owned(),
         (None, "equal_outcomes") => "all outcomes equal: no interval".to_owned(),
         (None, _) => "no matches".to_owned(),
@@ -205,35 +206,8 @@ fn ranks(row: &BotStatistics) -> String {
 }
 
 /// The possible ranks as text.
-pub(super) fn rank_set(RankSet { best, worst }: RankSet) -> String {
-    if best == worst { best.to_string() } else { format!("{best}–{worst}") }
-}
-
-/// A probability in percent. Estimates from replicates are never certain.
-fn percent(probability: Option<f64>) -> String {
-    match probability {
-        None => "–".to_owned(),
-        Some(probability) if probability < 0.0005 => "< 0.1 %".to_owned(),
-        Some(probability) if probability > 0.9995 => "> 99.9 %".to_owned(),
-        Some(probability) => format!("{:.1} %", 100.0 * probability),
-    }
-}
-
-fn rating(row: &BotStatistics) -> String {
-    match (row.rating, row.rating_margin) {
-        (Some(rating), Some(margin)) => format!("{rating:.0} ± {margin:.0}"),
-        (Some(rating), None) => format!("{rating:.0}"),
-        (None, _) => "–".to_owned(),
-    }
-}
-
-fn needed(row: &BotStatistics) -> String {
-    match (row.matches_needed, row.margin) {
-        (Some(0), Some(0.0)) => "exact".to_owned(),
-        (Some(0), _) => "sure".to_owned(),
-        (Some(more), _) => format!("{more} more"),
-        (None, _) => "–".to_owned(),
-    }
+pub(super) fn possible_ranks(RankSet { best, worst }: RankSet) -> String {
+    text::rank_set(Some((best, worst)))
 }
 
 /// For each two bots of the page, the probability that the row's bot is above the column's bot.
@@ -280,5 +254,5 @@ fn cell(probability: Option<f64>) -> Markup {
         Some(_) => "worse",
         None => "none",
     };
-    html! { td class=(class) { (percent(probability)) } }
+    html! { td class=(class) { (text::percent(probability)) } }
 }

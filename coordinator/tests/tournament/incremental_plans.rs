@@ -156,7 +156,8 @@ async fn an_impossible_number_of_meetings_is_rounded_up_and_stated() {
     let once = tournament_file(wojna::game(), "[schedule]\nmeetings = 1");
     let (cup, first) = start_tournament(&database, &once, 13).await;
     assert_eq!(history_summary(&database, &first).await, "new plan: the first plan");
-    let extended = "meetings = 1 is the least in this plan: some pairs meet more often";
+    let extended = "meetings = 1 is a minimum in this plan: every pair meets at least once, and \
+        some may meet more often because bots joined or left";
     assert_eq!(outlook(&database, &cup).await.as_deref(), Some(extended));
     enter(&database, &cup, None, "new").await;
     let edition = next_edition(&database, &cup, PlanMode::Incremental).await;
@@ -236,6 +237,32 @@ async fn a_new_bot_hears_what_the_next_edition_lacks() {
     enter(&database, &pairs, None, "new").await;
     let edition = next_edition(&database, &pairs, PlanMode::Incremental).await;
     assert_eq!(history_summary(&database, &edition).await, text);
+}
+
+/// Keeping owners apart changes a plan only if an owner has several bots.
+#[tokio::test]
+async fn an_exact_plan_without_common_owners_lacks_nothing() {
+    let database = Database::new().await;
+    let lines = "[schedule]\nmeetings = 1\n[submissions]\nseparate_owners = true";
+    let cup = create_tournament(&database, &tournament_file(wojna::game(), lines), 12).await;
+    let token = access::create(&database.pool, Role::Player, "ada", START).await;
+    let (ada, _) = token.unwrap();
+    enter(&database, &cup, Some(ada), "first").await;
+    let edition = next_edition(&database, &cup, PlanMode::Incremental).await;
+    assert_eq!(history_summary(&database, &edition).await, "new plan: the first plan");
+    bots::withdraw(&database.pool, bots::list(&database.pool, cup.id).await.unwrap()[0].id, START)
+        .await
+        .unwrap();
+    enter(&database, &cup, Some(ada), "second").await;
+    let edition = next_edition(&database, &cup, PlanMode::Fresh).await;
+    let apart = "new plan: an organiser requested it; meetings = 1 is a minimum in this plan: \
+        every pair without a common owner meets at least once, and some may meet more often \
+        because owners are kept apart";
+    assert_eq!(history_summary(&database, &edition).await, apart);
+    let games = Games::built_in();
+    let mut db = database.pool.acquire().await.unwrap();
+    let next = NextEdition::plan(&mut db, &games, cup.clone(), PlanMode::Fresh).await.unwrap();
+    assert_eq!(next.summary().as_deref(), Some(apart));
 }
 
 #[tokio::test]

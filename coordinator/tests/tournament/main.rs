@@ -12,5 +12,6 @@ mod lot_assignment;
 mod plans;
 mod play;
 mod rounds;
+mod statistics;
 #[path = "../support/mod.rs"]
 mod support;

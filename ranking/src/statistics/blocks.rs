@@ -58,12 +58,22 @@ impl Blocks {
         }
     }
 
-    /// Groups the results. `entrants` is in ascending order. Seats of others are left out.
-    pub(super) fn into_cells(mut self, entrants: &[Entrant]) -> Cells {
+    /// How much memory the results take, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.seats.capacity() * size_of::<SeatValue>()
+            + self.matches.capacity() * size_of::<(i64, u64, u64)>()
+    }
+
+    /// Groups the results, and changes their order. `entrants` is in ascending order. Seats of
+    /// others are left out.
+    pub(super) fn cells(&mut self, entrants: &[Entrant]) -> Cells {
         let index = |entrant: Entrant| entrants.binary_search(&entrant).ok();
-        let mut counts = Counts::of(entrants.len(), &mut self, index);
+        let mut counts = Counts::of(entrants.len(), self, index);
         let all_matches = self.matches.len() as u64;
-        self.seats.sort_unstable_by_key(|seat| (seat.block, seat.entrant));
+        // By value too, so that a sum does not depend on the order in which results came.
+        self.seats.sort_unstable_by(|a, b| {
+            (a.block, a.entrant).cmp(&(b.block, b.entrant)).then(a.value.total_cmp(&b.value))
+        });
         self.matches.sort_unstable();
         let mut cells: HashMap<Vec<usize>, Vec<Block>> = HashMap::new();
         let mut matches = self.matches.chunk_by(|a, b| a.0 == b.0);
@@ -87,10 +97,8 @@ impl Blocks {
         let mut cells: Vec<_> =
             cells.into_iter().map(|(members, blocks)| Cell { members, blocks }).collect();
         cells.sort_unstable_by(|a, b| a.members.cmp(&b.members));
-        let is_fresh = |cell: &Cell| cell.blocks.len() == 1 && cell.members.len() > 2;
-        let basis = if cells.iter().any(is_fresh) { Basis::Tables } else { Basis::Seeds };
         Cells {
-            basis,
+            basis: basis(&cells, &counts.matches),
             list: cells,
             totals: counts.totals,
             matches: counts.matches,
@@ -100,6 +108,20 @@ impl Blocks {
             all_distinct: counts.all_distinct,
         }
     }
+}
+
+/// What the intervals are for: freshly drawn tables, if otherwise at least half of the entrants with
+/// matches had no interval, because a table of theirs has one block. Fewer such tables are left
+/// until they have a second block, as while an edition runs.
+fn basis(cells: &[Cell], matches: &[u64]) -> Basis {
+    let is_fresh = |cell: &&Cell| cell.blocks.len() == 1 && cell.members.len() > 2;
+    let mut at_fresh_tables: Vec<_> =
+        cells.iter().filter(is_fresh).flat_map(|cell| &cell.members).collect();
+    at_fresh_tables.sort_unstable();
+    at_fresh_tables.dedup();
+    let playing = matches.iter().filter(|matches| **matches > 0).count();
+    let is_fresh = !at_fresh_tables.is_empty() && 2 * at_fresh_tables.len() >= playing;
+    if is_fresh { Basis::Tables } else { Basis::Seeds }
 }
 
 /// What is counted for each entrant.

@@ -32,8 +32,9 @@ impl CertainOrder {
     pub(super) fn of(means: &[f64], covariance: &Covariance, replicates: &Replicates) -> Self {
         let entrants = means.len();
         let all = entrants * entrants.saturating_sub(1) / 2;
-        let critical = critical_value(covariance, replicates, all, |_, _| true);
-        let mut order = Self::with(means, covariance, critical);
+        let pairs = Pairs::of(covariance, replicates.are_kept());
+        let critical = critical_value(&pairs, replicates, all, |_, _| true);
+        let mut order = Self::with(means, &pairs, critical);
         let mut step = critical;
         // With many pairs, the steps gain little.
         let steps = if replicates.are_kept() { MAX_STEPS } else { 1 };
@@ -42,8 +43,8 @@ impl CertainOrder {
             let is_open = |pair: [usize; 2], error: DifferenceError| {
                 difference(means, pair).abs() <= margins.of(error)
             };
-            step = critical_value(covariance, replicates, order.open, is_open);
-            let next = Self::with(means, covariance, step);
+            step = critical_value(&pairs, replicates, order.open, is_open);
+            let next = Self::with(means, &pairs, step);
             let is_done = next.open == order.open;
             order = next;
             if is_done {
@@ -53,8 +54,9 @@ impl CertainOrder {
         Self { critical, ..order }
     }
 
-    fn with(means: &[f64], covariance: &Covariance, critical: f64) -> Self {
+    fn with(means: &[f64], pairs: &Pairs<'_>, critical: f64) -> Self {
         let entrants = means.len();
+        let covariance = pairs.covariance;
         let mut order = Self {
             critical,
             entrants: (0..entrants).filter(|entrant| covariance.has_matches(*entrant)).count(),
@@ -64,7 +66,7 @@ impl CertainOrder {
             doubt: vec![0.0; entrants],
         };
         let margins = Margins::new(critical);
-        covariance.each_pair(|pair, error| {
+        pairs.each(|pair, error| {
             let difference = difference(means, pair);
             let margin = margins.of(error);
             let [first, second] = pair;
@@ -100,6 +102,32 @@ impl CertainOrder {
     }
 }
 
+/// All pairs whose difference has an error.
+struct Pairs<'a> {
+    covariance: &'a Covariance,
+    /// The pairs with their errors, if all of them are in memory. Each step goes through them.
+    kept: Option<Vec<([usize; 2], DifferenceError)>>,
+}
+
+impl<'a> Pairs<'a> {
+    fn of(covariance: &'a Covariance, keeps: bool) -> Self {
+        let kept = keeps.then(|| {
+            let mut kept = Vec::new();
+            covariance.each_pair(|pair, error| kept.push((pair, error)));
+            kept
+        });
+        Self { covariance, kept }
+    }
+
+    /// Calls `visit` with each pair and its error.
+    fn each(&self, mut visit: impl FnMut([usize; 2], DifferenceError)) {
+        match &self.kept {
+            Some(kept) => kept.iter().for_each(|(pair, error)| visit(*pair, *error)),
+            None => self.covariance.each_pair(visit),
+        }
+    }
+}
+
 fn difference(means: &[f64], [first, second]: [usize; 2]) -> f64 {
     means[first] - means[second]
 }
@@ -108,7 +136,7 @@ fn difference(means: &[f64], [first, second]: [usize; 2]) -> f64 {
 /// probability of [`CONFIDENCE`]: from the replicates or, if they are too few for that, from the
 /// number of pairs (Šidák 1967, which is hardly larger for many pairs).
 fn critical_value(
-    covariance: &Covariance,
+    pairs: &Pairs<'_>,
     replicates: &Replicates,
     open: usize,
     is_open: impl Fn([usize; 2], DifferenceError) -> bool,
@@ -117,12 +145,12 @@ fn critical_value(
     if open == 0 {
         return alone;
     }
-    if !replicates.are_kept() || covariance.has_few_blocks() {
+    if !replicates.are_kept() || pairs.covariance.has_few_blocks() {
         let each = CONFIDENCE.powf(1.0 / count(open as u64));
         return normal_quantile(f64::midpoint(1.0, each)).max(alone);
     }
     let mut maxima = vec![0.0_f32; REPLICATES];
-    covariance.each_pair(|pair, error| {
+    pairs.each(|pair, error| {
         if error.error == 0.0 || !is_open(pair, error) {
             return;
         }

@@ -93,8 +93,8 @@ fn rank_sets_hold_the_truth_for_equal_bots() {
     for (bots, blocks) in [(2, 2), (2, 6), (3, 2), (4, 2), (6, 2), (6, 5), (12, 3)] {
         let covered = coverage(|random| {
             let strengths = vec![0.0; bots];
-            let blocks = league(&strengths, blocks, random);
-            (Statistics::of(&entrants(bots), blocks, Seed([7; 32])), strengths)
+            let mut blocks = league(&strengths, blocks, random);
+            (Statistics::of(&entrants(bots), &mut blocks, Seed([7; 32])), strengths)
         });
         assert!(covered >= 0.94, "{bots} bots, {blocks} blocks: {covered}");
     }
@@ -105,8 +105,8 @@ fn rank_sets_hold_the_truth_for_different_bots() {
     let covered = coverage(|random| {
         let strengths: Vec<f64> =
             (0..8).map(|_| Normal::new(0.0, 4.0).unwrap().sample(random)).collect();
-        let blocks = league(&strengths, 4, random);
-        (Statistics::of(&entrants(8), blocks, Seed([7; 32])), strengths)
+        let mut blocks = league(&strengths, 4, random);
+        (Statistics::of(&entrants(8), &mut blocks, Seed([7; 32])), strengths)
     });
     assert!(covered >= 0.94, "{covered}");
 }
@@ -124,7 +124,7 @@ fn rank_sets_hold_the_truth_for_fresh_tables() {
                 let scores: Vec<_> = seats.iter().map(|_| round(100.0 * luck(random))).collect();
                 add(&mut blocks, block, block.unsigned_abs(), &seats, &scores);
             }
-            (Statistics::of(&entrants(9), blocks, Seed([7; 32])), vec![0.0; 9])
+            (Statistics::of(&entrants(9), &mut blocks, Seed([7; 32])), vec![0.0; 9])
         });
         assert!(covered >= 0.94, "{tables} tables: {covered}");
     }
@@ -156,7 +156,7 @@ fn rank_sets_hold_the_truth_for_episodes() {
                     add(&mut blocks, episode, transcript.unsigned_abs(), &seats, &scores);
                 }
             }
-            (Statistics::of(&entrants(20), blocks, Seed([7; 32])), vec![0.0; 20])
+            (Statistics::of(&entrants(20), &mut blocks, Seed([7; 32])), vec![0.0; 20])
         });
         assert!(covered >= 0.94, "{episodes} episodes: {covered}");
     }
@@ -178,8 +178,8 @@ fn the_probability_that_a_bot_is_above_another_is_calibrated() {
         let spread = 3.0 * logarithm.exp();
         let strengths: Vec<f64> =
             (0..10).map(|_| Normal::new(0.0, spread).unwrap().sample(&mut random)).collect();
-        let blocks = league(&strengths, 3, &mut random);
-        let statistics = Statistics::of(&entrants(10), blocks, Seed([7; 32]));
+        let mut blocks = league(&strengths, 3, &mut random);
+        let statistics = Statistics::of(&entrants(10), &mut blocks, Seed([7; 32]));
         for first in 0..10 {
             for second in first + 1..10 {
                 let pair = [first, second].map(|bot| Entrant(i32::try_from(bot).unwrap()));
@@ -206,8 +206,8 @@ fn the_probability_of_the_first_rank_is_calibrated() {
     for _ in 0..LEAGUES {
         let strengths: Vec<f64> =
             (0..10).map(|_| Normal::new(0.0, 4.0).unwrap().sample(&mut random)).collect();
-        let blocks = league(&strengths, 4, &mut random);
-        let statistics = Statistics::of(&entrants(10), blocks, Seed([7; 32]));
+        let mut blocks = league(&strengths, 4, &mut random);
+        let statistics = Statistics::of(&entrants(10), &mut blocks, Seed([7; 32]));
         let leader = statistics.entrants.iter().max_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap();
         said += leader.top[0];
         let leader = usize::try_from(leader.entrant.0).unwrap();
@@ -226,13 +226,54 @@ fn repeated_matches_are_one_observation() {
         let (seats, scores) = if odd == 1 { ([1, 0], [2, 0]) } else { ([0, 1], [2, 0]) };
         add(&mut blocks, block, odd as u64, &seats, &scores);
     }
-    let statistics = Statistics::of(&entrants(2), blocks, Seed([0; 32]));
+    let statistics = Statistics::of(&entrants(2), &mut blocks, Seed([0; 32]));
     assert_eq!((statistics.matches, statistics.distinct_matches), (100, 2));
     for entrant in &statistics.entrants {
         assert_eq!((entrant.matches, entrant.distinct_matches), (100, 2));
         assert_eq!(entrant.precision, Precision::Exact);
         // Both win with the first seat: they are equal, and certainly so.
         assert_eq!((entrant.mean, entrant.rank_set), (1.0, Some((1, 2))));
+    }
+}
+
+/// Tables of four of sixteen bots, each with these numbers of blocks.
+fn tables(blocks_of: &[usize]) -> Statistics {
+    let mut random = ChaCha20Rng::seed_from_u64(5);
+    let mut blocks = Blocks::new(false);
+    let mut block = 0;
+    for (table, count) in blocks_of.iter().enumerate() {
+        // Rows and columns of a square, then its diagonals: each bot has several tables.
+        let seat = |seat: usize| match table / 4 {
+            0 => 4 * table + seat,
+            1 => table % 4 + 4 * seat,
+            _ => 4 * seat + (table + seat) % 4,
+        };
+        let seats: Vec<_> = (0..4).map(seat).collect();
+        for _ in 0..*count {
+            block += 1;
+            let scores: Vec<_> = seats.iter().map(|_| round(100.0 * luck(&mut random))).collect();
+            add(&mut blocks, block, block.unsigned_abs(), &seats, &scores);
+        }
+    }
+    Statistics::of(&entrants(16), &mut blocks, Seed([7; 32]))
+}
+
+/// One table whose second seed is not played yet changes nothing for bots that are not at it.
+#[test]
+fn one_table_with_one_seed_does_not_change_what_all_intervals_are_for() {
+    let statistics = tables(&[2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1]);
+    assert_eq!(statistics.basis, Basis::Seeds);
+    let unknown = statistics.entrants.iter().filter(|entrant| entrant.margin.is_none());
+    let unknown: Vec<_> = unknown.map(|entrant| entrant.precision).collect();
+    assert_eq!(unknown, [Precision::Unknown(NoInterval::OneSeed); 4]);
+}
+
+#[test]
+fn tables_that_meet_once_are_observations_themselves() {
+    for played in [[1; 12], [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1]] {
+        let statistics = tables(&played);
+        assert_eq!(statistics.basis, Basis::Tables, "{played:?}");
+        assert!(statistics.entrants.iter().all(|entrant| entrant.margin.is_some()));
     }
 }
 
@@ -244,7 +285,7 @@ fn one_deal_for_each_pair_has_no_interval() {
         add(&mut blocks, number, 2 * block as u64, &pair, &[3, 1]);
         add(&mut blocks, number, 2 * block as u64 + 1, &[pair[1], pair[0]], &[2, 2]);
     }
-    let statistics = Statistics::of(&entrants(4), blocks, Seed([0; 32]));
+    let statistics = Statistics::of(&entrants(4), &mut blocks, Seed([0; 32]));
     for entrant in &statistics.entrants[..3] {
         assert_eq!(entrant.precision, Precision::Unknown(NoInterval::OneSeed));
         assert_eq!((entrant.rank_set, entrant.margin), (None, None));
@@ -262,7 +303,7 @@ fn a_perfect_score_after_two_different_games_has_no_interval() {
     let mut blocks = Blocks::new(false);
     add(&mut blocks, 0, 0, &[0, 1], &[2, 0]);
     add(&mut blocks, 1, 1, &[0, 1], &[2, 0]);
-    let statistics = Statistics::of(&entrants(2), blocks, Seed([0; 32]));
+    let statistics = Statistics::of(&entrants(2), &mut blocks, Seed([0; 32]));
     for entrant in &statistics.entrants {
         assert_eq!(entrant.precision, Precision::Unknown(NoInterval::EqualOutcomes));
     }
@@ -278,7 +319,7 @@ fn a_pair_with_equal_outcomes_has_the_chance_of_the_others() {
         let transcript = 2 * block.unsigned_abs() + 1;
         add(&mut blocks, 2 * block + 1, transcript, &[1, 2], &[points, 2 - points]);
     }
-    let statistics = Statistics::of(&entrants(3), blocks, Seed([0; 32]));
+    let statistics = Statistics::of(&entrants(3), &mut blocks, Seed([0; 32]));
     let first = &statistics.entrants[0];
     assert!(first.margin.unwrap() > 0.1, "{first:?}");
 }
@@ -291,8 +332,8 @@ fn the_same_results_give_the_same_statistics_in_any_order() {
     let mut backward = Blocks::new(false);
     backward.seats = forward.seats.iter().rev().copied().collect();
     backward.matches = forward.matches.iter().rev().copied().collect();
-    let [first, second] =
-        [forward, backward].map(|blocks| Statistics::of(&entrants(4), blocks, Seed([5; 32])));
+    let [first, second] = [forward, backward]
+        .map(|mut blocks| Statistics::of(&entrants(4), &mut blocks, Seed([5; 32])));
     assert_eq!(first.entrants, second.entrants);
 }
 

@@ -56,18 +56,32 @@ pub enum FoursomesConfigError {
 }
 
 impl FoursomesConfig {
-    /// Reads the number of meetings of each pair, or the number of matches.
+    /// The number of meetings of each pair, or the number of matches, of a new tournament.
     ///
     /// # Errors
     /// If both are present, or a number is out of range.
     pub fn new(meetings: Option<i64>, games: Option<i64>) -> Result<Self, FoursomesConfigError> {
+        Self::stored(meetings, games)?.check_new()
+    }
+
+    /// This number, if a new tournament can have it. Those of former releases may have others.
+    ///
+    /// # Errors
+    /// If there are too many meetings.
+    pub fn check_new(self) -> Result<Self, FoursomesConfigError> {
+        match self {
+            Self::Meetings(number) if number.get() > MAX_MEETINGS => {
+                Err(FoursomesConfigError::TooManyMeetings(number.get().into()))
+            }
+            _ => Ok(self),
+        }
+    }
+
+    fn stored(meetings: Option<i64>, games: Option<i64>) -> Result<Self, FoursomesConfigError> {
         let error = |key, number| FoursomesConfigError::OutOfRange { key, number };
         match (meetings, games) {
             (None, None) => Ok(Self::Least),
             (Some(meetings), Some(games)) => Err(FoursomesConfigError::Both { meetings, games }),
-            (Some(number), None) if number > MAX_MEETINGS.into() => {
-                Err(FoursomesConfigError::TooManyMeetings(number))
-            }
             (Some(number), None) => {
                 let meetings = u32::try_from(number).ok().and_then(NonZeroU32::new);
                 meetings.map(Self::Meetings).ok_or(error("meetings", number))
@@ -84,7 +98,7 @@ impl TryFrom<Keys> for FoursomesConfig {
     type Error = FoursomesConfigError;
 
     fn try_from(keys: Keys) -> Result<Self, FoursomesConfigError> {
-        Self::new(keys.meetings, keys.games)
+        Self::stored(keys.meetings, keys.games)
     }
 }
 

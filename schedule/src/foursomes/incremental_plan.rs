@@ -54,7 +54,7 @@ impl FoursomesConfig {
         members: &[Member],
         seed: Seed,
     ) -> Result<IncrementalPlan, ScheduleError> {
-        let parts = self.parts(history.base)?;
+        let parts = self.parts(history)?;
         let bots = members.iter().filter(|member| member.bot.is_some()).count();
         check(bots)?;
         if history.places() > MAX_COUNTED_BOTS {

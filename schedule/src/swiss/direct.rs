@@ -8,17 +8,19 @@
 //! time: it changes along a path from the opponent's former partner to the player's former partner.
 //! Players are grouped by colour preference, so that a search looks at each player about once.
 
+use std::collections::HashSet;
+
 use super::bracket::Pair;
 use super::card::{Card, Float};
 use super::criteria::Bracket;
-use super::preferences::Preferences;
+use super::preferences::{Count, Preferences};
 
 /// No partner.
 const NONE: usize = usize::MAX;
 
-/// Pairs a bracket. `None` if not all criteria can be met as well as counting allows, or if that is
-/// not obvious.
-pub(super) fn pair(bracket: &Bracket<'_>) -> Option<Vec<Pair>> {
+/// Pairs a bracket. `barred` are players of the tournament who must not stay without a pair. `None`
+/// if not all criteria can be met as well as counting allows, or if that is not obvious.
+pub(super) fn pair(bracket: &Bracket<'_>, barred: &HashSet<usize>) -> Option<Vec<Pair>> {
     let members = &bracket.cards[..bracket.end];
     let residents = bracket.end.checked_sub(2 * bracket.moved)?;
     let one_stays = residents % 2 == 1;
@@ -27,20 +29,23 @@ pub(super) fn pair(bracket: &Bracket<'_>) -> Option<Vec<Pair>> {
     if bracket.bye_is_last && !one_stays || one_stays && !may_stay {
         return None;
     }
-    let preferences = Preferences::new(bracket.rules, members)?;
+    let preferences = Preferences::new(bracket.rules, members);
+    let count = Count::new(members);
+    let mut stays =
+        if one_stays { Some(Stays::new(bracket, barred, preferences, count)?) } else { None };
     let mut free: Vec<usize> = (bracket.moved..bracket.end).collect();
-    let mut pairs = Vec::new();
-    for moved in 0..bracket.moved {
-        let fits = |other: &usize| {
-            let card = members[*other];
-            !card.floats.contains(&Float::Up) && preferences.fits(members[moved], card)
-        };
-        let at = free.iter().position(fits)?;
-        pairs.push((moved, free.remove(at)));
+    let mut pairs = pair_moved(bracket, preferences, stays.as_mut(), &mut free)?;
+    if let Some(staying) = stays {
+        let half = free.len() / 2;
+        if !free[half..].iter().any(|at| staying.fits(members[*at])) {
+            // One of the upper half must stay, so the first of the lower half takes the place.
+            let at = free[..half].iter().rposition(|at| staying.fits(members[*at]))?;
+            free.remove(at);
+            stays = None;
+        }
     }
-    let stays = if one_stays { Some(staying(bracket, &preferences)?) } else { None };
     let half = free.len() / 2;
-    let mut sides = Sides::new(members, preferences, stays, &free, half);
+    let mut sides = Sides::new(members, preferences, stays, &free);
     sides.match_all()?;
     sides.order()?;
     for (at, mate) in sides.mates[..half].iter().enumerate() {
@@ -49,10 +54,50 @@ pub(super) fn pair(bracket: &Bracket<'_>) -> Option<Vec<Pair>> {
     Some(pairs)
 }
 
+/// Gives each moved player in turn the highest opponent that leaves the others a best pairing, as
+/// far as counting tells. Removes the opponents from the free players.
+fn pair_moved(
+    bracket: &Bracket<'_>,
+    preferences: Preferences<'_>,
+    mut stays: Option<&mut Stays<'_>>,
+    free: &mut Vec<usize>,
+) -> Option<Vec<Pair>> {
+    let members = &bracket.cards[..bracket.end];
+    let mut rest = Count::new(members);
+    let mut pairs = Vec::new();
+    for moved in 0..bracket.moved {
+        let first = members[moved];
+        rest = rest.without(first);
+        let staying = stays.as_deref().copied();
+        let mut able_to_stay =
+            free.iter().filter(|at| staying.is_some_and(|s| s.fits(members[**at])));
+        let last_able = able_to_stay.next().copied().filter(|_| able_to_stay.next().is_none());
+        let fits = |other: &usize| {
+            let card = members[*other];
+            !card.floats.contains(&Float::Up)
+                && preferences.fits(first, card)
+                && preferences.can_pair(rest.without(card))
+                && last_able != Some(*other)
+        };
+        let at = free.iter().position(fits)?;
+        let opponent = free.remove(at);
+        rest = rest.without(members[opponent]);
+        pairs.push((moved, opponent));
+        if let Some(stays) = stays.as_mut() {
+            stays.rest = rest;
+        }
+    }
+    Some(pairs)
+}
+
 /// What makes a player fit to stay without a pair.
 #[derive(Clone, Copy, Debug)]
 struct Stays<'a> {
     bracket: &'a Bracket<'a>,
+    barred: &'a HashSet<usize>,
+    preferences: Preferences<'a>,
+    /// The colours of all players without a pair so far.
+    rest: Count,
     /// The number of games, if the player gets the bye (C9).
     games: Option<usize>,
     /// Whether the player floated down in the previous round, and in the round before it.
@@ -64,26 +109,47 @@ fn floated(card: &Card) -> [bool; 2] {
     card.floats.map(|float| float == Float::Down)
 }
 
-/// The best that a player who stays can be; `None` if no resident can stay.
-fn staying<'a>(bracket: &'a Bracket<'a>, preferences: &Preferences<'_>) -> Option<Stays<'a>> {
-    let residents = &bracket.cards[bracket.moved..bracket.end];
-    let may_sit_out = |card: &&Card| !bracket.bye_is_last || bracket.rules.may_sit_out(card);
-    let able: Vec<&Card> = residents.iter().copied().filter(may_sit_out).collect();
-    let most = able.iter().map(|card| card.games()).max()?;
-    let games = bracket.bye_is_last.then_some(most);
-    let fits = |card: &&&Card| {
-        games.is_none_or(|games| card.games() == games) && preferences.may_stay(card)
-    };
-    let floated = able.iter().filter(fits).map(|card| floated(card)).min()?;
-    Some(Stays { bracket, games, floated })
-}
+impl<'a> Stays<'a> {
+    /// The best that a player who stays can be; `None` if no resident can stay.
+    fn new(
+        bracket: &'a Bracket<'a>,
+        barred: &'a HashSet<usize>,
+        preferences: Preferences<'a>,
+        rest: Count,
+    ) -> Option<Self> {
+        let mut stays =
+            Self { bracket, barred, preferences, rest, games: None, floated: [false; 2] };
+        let residents = &bracket.cards[bracket.moved..bracket.end];
+        let able: Vec<&Card> =
+            residents.iter().copied().filter(|card| stays.is_able(card)).collect();
+        let most = able.iter().map(|card| card.games()).max()?;
+        stays.games = bracket.bye_is_last.then_some(most);
+        let fits = |card: &&&Card| stays.has_the_games(card) && stays.suits_the_rest(card);
+        stays.floated = able.iter().filter(fits).map(|card| floated(card)).min()?;
+        Some(stays)
+    }
 
-impl Stays<'_> {
-    /// Whether a player is as good as possible for staying, colours left out.
-    fn fits(&self, card: &Card) -> bool {
+    /// Whether a player may stay at all.
+    fn is_able(&self, card: &Card) -> bool {
         let may_sit_out = !self.bracket.bye_is_last || self.bracket.rules.may_sit_out(card);
-        may_sit_out
-            && self.games.is_none_or(|games| card.games() == games)
+        may_sit_out && !self.barred.contains(&card.player)
+    }
+
+    /// Whether a player has the number of games for the bye.
+    fn has_the_games(&self, card: &Card) -> bool {
+        self.games.is_none_or(|games| card.games() == games)
+    }
+
+    /// Whether the others can have the best colours without a player.
+    fn suits_the_rest(&self, card: &Card) -> bool {
+        self.preferences.may_stay(card) && self.preferences.can_pair(self.rest.without(card))
+    }
+
+    /// Whether a player is as good as possible for staying.
+    fn fits(&self, card: &Card) -> bool {
+        self.is_able(card)
+            && self.has_the_games(card)
+            && self.suits_the_rest(card)
             && floated(card) == self.floated
     }
 }
@@ -150,8 +216,8 @@ impl<'a> Sides<'a> {
         preferences: Preferences<'a>,
         stays: Option<Stays<'a>>,
         free: &[usize],
-        half: usize,
     ) -> Self {
+        let half = free.len() / 2;
         let cards: Vec<&Card> = free.iter().map(|at| members[*at]).collect();
         let upper = cards[..half].to_vec();
         let lower = cards[half..].to_vec();
@@ -167,9 +233,7 @@ impl<'a> Sides<'a> {
         let card = self.lower[lower];
         match self.upper.get(upper) {
             Some(other) => self.preferences.fits(other, card),
-            None => {
-                self.stays.is_some_and(|stays| stays.fits(card)) && self.preferences.may_stay(card)
-            }
+            None => self.stays.is_some_and(|stays| stays.fits(card)),
         }
     }
 

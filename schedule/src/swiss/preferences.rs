@@ -8,6 +8,9 @@
 //! players add up to at least what their pair is worth. They add up to exactly that in the pairs
 //! below. So a pairing that has only such pairs is best, and every best pairing has only such
 //! pairs.
+//!
+//! Two players with absolute preferences for the same colour never meet in a best pairing here: in
+//! the last round, top scorers can do so, but then C10 or C11 count the pair before C12 and C13.
 
 use super::card::{Card, Strength};
 use super::colours;
@@ -25,6 +28,41 @@ enum Shortage {
     Strong(Colour),
 }
 
+/// How many players want which colour.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    all: usize,
+    /// Those who want White, and those who want Black.
+    wanting: [usize; 2],
+    /// Those of them who want it mildly.
+    mild: [usize; 2],
+}
+
+impl Count {
+    /// Counts some players.
+    pub(super) fn new(cards: &[&Card]) -> Self {
+        let mut count = Self::default();
+        for card in cards {
+            count.all += 1;
+            if let Some(colour) = card.preference {
+                count.wanting[colour as usize] += 1;
+                count.mild[colour as usize] += usize::from(card.strength == Strength::Mild);
+            }
+        }
+        count
+    }
+
+    /// The count without one of the players.
+    pub(super) fn without(mut self, card: &Card) -> Self {
+        self.all -= 1;
+        if let Some(colour) = card.preference {
+            self.wanting[colour as usize] -= 1;
+            self.mild[colour as usize] -= usize::from(card.strength == Strength::Mild);
+        }
+        self
+    }
+}
+
 /// The pairs of a best pairing of a bracket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Preferences<'a> {
@@ -33,27 +71,41 @@ pub(super) struct Preferences<'a> {
 }
 
 impl<'a> Preferences<'a> {
-    /// Counts the preferences of all players of a bracket. `None` if they allow no simple answer.
-    pub(super) fn new(rules: &'a Rules, members: &[&Card]) -> Option<Self> {
-        let count = |colour| members.iter().filter(|card| card.preference == Some(colour)).count();
-        let most =
-            if count(Colour::White) > count(Colour::Black) { Colour::White } else { Colour::Black };
-        let wanting = count(most);
-        let others = members.len() - wanting;
-        let of = |strength| {
-            let wants = |card: &&&Card| card.preference == Some(most) && card.strength == strength;
-            members.iter().filter(wants).count()
-        };
+    /// Counts the preferences of all players of a bracket.
+    pub(super) fn new(rules: &'a Rules, members: &[&Card]) -> Self {
+        let count = Count::new(members);
+        let [white, black] = count.wanting;
+        let most = if white > black { Colour::White } else { Colour::Black };
+        let wanting = white.max(black);
+        let others = count.all - wanting;
         let shortage = if wanting <= others {
             Shortage::None
-        } else if of(Strength::Mild) >= (wanting - others) / 2 {
+        } else if count.mild[most as usize] >= (wanting - others) / 2 {
             Shortage::Mild(most)
-        } else if rules.top_above.is_some() && of(Strength::Absolute) > 1 {
-            return None;
         } else {
             Shortage::Strong(most)
         };
-        Some(Self { rules, shortage })
+        Self { rules, shortage }
+    }
+
+    /// Whether the colours of some of the players allow that all of them are in pairs of a best
+    /// pairing, or all but one who stays. The answer "no" is certain.
+    pub(super) fn can_pair(&self, count: Count) -> bool {
+        let stays = count.all % 2;
+        match self.shortage {
+            Shortage::None => count.wanting.into_iter().max() <= Some(count.all.div_ceil(2)),
+            Shortage::Mild(colour) => {
+                let wanting = count.wanting[colour as usize];
+                let others = count.all - wanting;
+                let strong = wanting - count.mild[colour as usize];
+                // The one who stays wants the colour strongly, if one does.
+                wanting >= others + stays && 2 * strong <= count.all + stays
+            }
+            Shortage::Strong(colour) => {
+                let strong = count.wanting[colour as usize] - count.mild[colour as usize];
+                2 * strong >= count.all + stays
+            }
+        }
     }
 
     /// Whether a best pairing can have a pair, as far as colours tell. Depends on the preferred

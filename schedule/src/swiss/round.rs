@@ -1,5 +1,7 @@
 //! The pairing of a round, bracket by bracket.
 
+use std::collections::HashSet;
+
 use thiserror::Error;
 
 use super::bracket::{self, Pair};
@@ -10,6 +12,7 @@ use super::criteria::{Bracket, Rules};
 use super::direct;
 use super::history::{Colour, Forgotten, Player, Round, Variant};
 use super::matching::{Matcher, NoMatching};
+use super::outlook::{Below, Outlook};
 
 /// A Swiss tournament.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,7 +143,7 @@ impl Swiss {
         let mut moved = 0;
         while remaining.len() > 1 {
             let end = group_end(&remaining, moved);
-            let pairs = pair_bracket(&rules, &remaining, moved, end);
+            let pairs = pair_bracket(&bracket_of(&rules, &remaining, moved, end));
             let pairs = pairs.map_err(|NoMatching| no_pairing.clone())?;
             let mut paired = vec![false; remaining.len()];
             for (first, second) in pairs {
@@ -168,6 +171,18 @@ impl Swiss {
     }
 }
 
+/// The bracket of the first `end` players. The first `moved` of them come from brackets above.
+fn bracket_of<'a>(
+    rules: &'a Rules,
+    cards: &'a [&'a Card],
+    moved: usize,
+    end: usize,
+) -> Bracket<'a> {
+    let next_end = group_end(cards, end);
+    let bye_is_last = rules.bye_score.is_some_and(|score| score >= cards[end - 1].score);
+    Bracket { rules, cards, moved, end, next_end, exits: 0, exits_from: 0, bye_is_last }
+}
+
 /// The numbers of players below the next score group that an attempt looks at, before one that
 /// looks at all.
 const WINDOWS: [usize; 2] = [64, 512];
@@ -180,42 +195,23 @@ const MAX_ALONE: usize = 300;
 /// number in sight is odd.
 const EXITS: usize = 8;
 
-/// Pairs the bracket of the first `end` players. The first `moved` of them come from brackets
-/// above.
+/// Pairs a bracket.
 ///
 /// The pairing of a bracket depends on all players below, but nearly always only because all of
 /// them must be paired, which is easy. So most attempts leave most of them out. If the result lets
 /// the others be paired, it is the best of all: those left out can only forbid pairings. (A few of
 /// the lowest players in sight may be paired with those left out, see [`EXITS`].)
-fn pair_bracket(
-    rules: &Rules,
-    cards: &[&Card],
-    moved: usize,
-    end: usize,
-) -> Result<Vec<Pair>, NoMatching> {
+fn pair_bracket(bracket: &Bracket<'_>) -> Result<Vec<Pair>, NoMatching> {
+    let Bracket { rules, cards, end, next_end, bye_is_last, .. } = *bracket;
     if end == 1 {
         return Ok(Vec::new());
     }
-    let next_end = group_end(cards, end);
-    let bye_is_last = rules.bye_score.is_some_and(|score| score >= cards[end - 1].score);
-    let bracket =
-        Bracket { rules, cards, moved, end, next_end, exits: 0, exits_from: 0, bye_is_last };
-    if let Some(pairs) = direct::pair(&bracket) {
-        let rest = rest(cards, end, &pairs);
-        let ideal = if bye_is_last {
-            let below = Rest { rules, cards: &cards[end..], moved: 0, end: 0 };
-            below.completes()
-        } else {
-            let moved = rest.len() - (cards.len() - end);
-            Rest { rules, cards: &rest, moved, end: moved + next_end - end }.completes_ideally()
-        };
-        if ideal {
-            return Ok(pairs);
-        }
+    if let Some(pairs) = pair_directly(bracket) {
+        return Ok(pairs);
     }
     if !bye_is_last && end <= MAX_ALONE {
         // Without a look at the next score group, as if it had an opponent for everyone.
-        let alone = Bracket { cards: &cards[..end], next_end: end, exits: end, ..bracket };
+        let alone = Bracket { cards: &cards[..end], next_end: end, exits: end, ..*bracket };
         if let Ok(pairs) = bracket::pair(alone) {
             let rest = rest(cards, end, &pairs);
             let moved = rest.len() - (cards.len() - end);
@@ -226,7 +222,7 @@ fn pair_bracket(
         }
     }
     for beyond in WINDOWS {
-        let Some(window) = window(&bracket, beyond) else { break };
+        let Some(window) = window(bracket, beyond) else { break };
         let Ok(pairs) = bracket::pair(window) else { continue };
         let rest = rest(cards, end, &pairs);
         let moved = rest.len() - (cards.len() - end);
@@ -234,7 +230,34 @@ fn pair_bracket(
             return Ok(pairs);
         }
     }
-    bracket::pair(bracket)
+    bracket::pair(*bracket)
+}
+
+/// The most attempts to find a player who moves down and suits the players below best.
+const MAX_MOVERS: usize = 30;
+
+/// Pairs a bracket in which all criteria can be met as well as counting allows.
+fn pair_directly(bracket: &Bracket<'_>) -> Option<Vec<Pair>> {
+    let Bracket { rules, cards, end, next_end, bye_is_last, .. } = *bracket;
+    let mut barred = HashSet::new();
+    for _ in 0..MAX_MOVERS {
+        let pairs = direct::pair(bracket, &barred)?;
+        let rest = rest(cards, end, &pairs);
+        let stays = rest.len() - (cards.len() - end);
+        let moves = stays > 0 && !bye_is_last;
+        let left = if moves { &rest[..] } else { &rest[stays..] };
+        let next = next_end - end + usize::from(moves);
+        let below = Below { rules, cards: left, moves, next };
+        match below.outlook() {
+            Outlook::Best => return Some(pairs),
+            Outlook::Unclear => return None,
+            Outlook::Worse => {
+                let others = cards[..end].iter().filter(|card| below.bars(card));
+                barred.extend(others.map(|card| card.player));
+            }
+        }
+    }
+    None
 }
 
 /// The players who are left after a bracket has been paired.
@@ -320,90 +343,4 @@ fn with_bye_score(rules: Rules, cards: &[&Card]) -> Option<Rules> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mix;
-
-    /// Plays a random round.
-    fn play(players: &mut [Player], pairings: &Pairings, seed: u64) {
-        let round = players[0].rounds.len();
-        for pairing in &pairings.pairs {
-            let number = mix([seed, round as u64, pairing.white as u64]);
-            let white = u32::try_from(number % 3).unwrap();
-            let both = [
-                (pairing.white, pairing.black, Colour::White, white),
-                (pairing.black, pairing.white, Colour::Black, 2 - white),
-            ];
-            for (player, opponent, colour, points) in both {
-                players[player].rounds.push(Round::Played { opponent, colour, points });
-            }
-        }
-        if let Some(bye) = pairings.bye {
-            players[bye].rounds.push(Round::PairingBye);
-        }
-        for (index, player) in players.iter_mut().enumerate() {
-            if player.rounds.len() == round {
-                player.rounds.push(Round::Absent { points: 0 });
-            }
-            player.plays = !mix([seed, round as u64, index as u64, 1]).is_multiple_of(20);
-        }
-    }
-
-    /// Pairs each bracket of a round twice: by the shortest way, and by looking at all players.
-    fn compare(swiss: &Swiss, players: &[Player], seed: u64) {
-        let cards = cards(players, swiss.variant, Forgotten::default(), &|_, _| 0);
-        let played = players[0].rounds.len();
-        let half = u32::try_from(played).unwrap();
-        let is_last = played + 1 == swiss.rounds;
-        let rules = Rules { top_above: is_last.then_some(half), bye_score: None };
-        let mut cards: Vec<&Card> = cards.iter().collect();
-        let rules = with_bye_score(rules, &cards).unwrap();
-        let mut moved = 0;
-        while cards.len() > 1 {
-            let end = group_end(&cards, moved);
-            let next_end = group_end(&cards, end);
-            let lowest = cards[end - 1].score;
-            let bye_is_last = rules.bye_score.is_some_and(|score| score >= lowest);
-            let bracket = Bracket {
-                rules: &rules,
-                cards: &cards,
-                moved,
-                end,
-                next_end,
-                exits: 0,
-                exits_from: 0,
-                bye_is_last,
-            };
-            let mut quick = pair_bracket(&rules, &cards, moved, end).unwrap();
-            let mut thorough = bracket::pair(bracket).unwrap();
-            quick.sort_unstable();
-            thorough.sort_unstable();
-            assert_eq!(quick, thorough, "seed {seed}, round {}", played + 1);
-            let below = cards.len() - end;
-            cards = rest(&cards, end, &quick);
-            moved = cards.len() - below;
-            if below == 0 {
-                break;
-            }
-        }
-    }
-
-    #[test]
-    fn short_ways_find_the_same_pairings_as_a_look_at_all_players() {
-        for seed in 0..60 {
-            let size = [5, 8, 13, 30, 61, 150][usize::try_from(seed % 6).unwrap()];
-            let swiss = Swiss {
-                rounds: 7.min(size - 2),
-                initial: Colour::White,
-                variant: Variant::Single,
-                accelerated: 0,
-            };
-            let mut players = vec![Player { rounds: Vec::new(), plays: true }; size];
-            while players[0].rounds.len() < swiss.rounds {
-                let Ok(pairings) = swiss.next_round(&players) else { break };
-                compare(&swiss, &players, seed);
-                play(&mut players, &pairings, seed);
-            }
-        }
-    }
-}
+mod tests;

@@ -52,7 +52,8 @@ pub(crate) struct Simulation {
     pub(crate) swiss: Swiss,
     /// All players.
     pub(crate) players: Vec<Player>,
-    chances: Chances,
+    /// How often something happens.
+    pub(crate) chances: Chances,
     chance: Chance,
     /// The first round of each player, and the round in which the player leaves.
     stays: Vec<std::ops::Range<usize>>,

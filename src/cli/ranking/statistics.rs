@@ -5,6 +5,7 @@ use std::time::Duration;
 use arbiter_proto::v1::{
     BotStatistics, GetStatisticsRequest, GetStatisticsResponse, PairStatistics, RankSet,
 };
+use arbiter_ranking::statistics::text;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use tonic::Code;
@@ -58,7 +59,8 @@ async fn fetch(server: &Server, args: &Ranking) -> Result<GetStatisticsResponse,
         request.offset = args.offset.saturating_add(count);
         request.limit = (total - count).min(PAGE);
         let page = server.send(request.clone()).await?;
-        if page.matches != all.matches || page.statistics.is_empty() {
+        let is_same = (page.matches, &page.computation) == (all.matches, &all.computation);
+        if !is_same || page.statistics.is_empty() {
             return Err(Failure::Negative(
                 "the statistics changed while they were read; try again, or wait until the \
                  edition is complete"
@@ -136,13 +138,13 @@ fn show(out: &mut Output, all: &GetStatisticsResponse) -> Result<(), Failure> {
     for row in &all.statistics {
         table.push(vec![
             rank(row),
-            rank_set(row.rank_set),
+            text::rank_set(row.rank_set.map(|RankSet { best, worst }| (best, worst))),
             row.bot.clone(),
             mean(row.mean, row.margin),
-            percent(row.top.first().copied()),
-            percent(row.top.get(2).copied()),
-            rating(row),
-            needed(row),
+            text::percent(row.top.first().copied()),
+            text::percent(row.top.get(2).copied()),
+            text::rating(row.rating, row.rating_margin),
+            text::needed(row.matches_needed, row.margin),
         ]);
     }
     out.table(&table)?;
@@ -159,42 +161,6 @@ fn rank(row: &BotStatistics) -> String {
     format!("{shared}{}", row.rank)
 }
 
-/// The possible ranks in the long run.
-fn rank_set(set: Option<RankSet>) -> String {
-    match set {
-        Some(RankSet { best, worst }) if best == worst => best.to_string(),
-        Some(RankSet { best, worst }) => format!("{best}-{worst}"),
-        None => "-".to_owned(),
-    }
-}
-
-/// A probability in percent. Estimates from replicates are never certain.
-fn percent(probability: Option<f64>) -> String {
-    match probability {
-        None => "-".to_owned(),
-        Some(probability) if probability < 0.0005 => "<0.1 %".to_owned(),
-        Some(probability) if probability > 0.9995 => ">99.9 %".to_owned(),
-        Some(probability) => format!("{:.1} %", 100.0 * probability),
-    }
-}
-
-fn rating(row: &BotStatistics) -> String {
-    match (row.rating, row.rating_margin) {
-        (Some(rating), Some(margin)) => format!("{rating:.0} ± {margin:.0}"),
-        (Some(rating), None) => format!("{rating:.0}"),
-        (None, _) => "-".to_owned(),
-    }
-}
-
-fn needed(row: &BotStatistics) -> String {
-    match (row.matches_needed, row.margin) {
-        (Some(0), Some(0.0)) => "exact".to_owned(),
-        (Some(0), _) => "sure".to_owned(),
-        (Some(more), _) => format!("{more} more"),
-        (None, _) => "-".to_owned(),
-    }
-}
-
 /// The probabilities as a table. Columns are bots by their ranks.
 fn probabilities(all: &GetStatisticsResponse) -> Columns {
     let rows = &all.statistics;
@@ -202,7 +168,8 @@ fn probabilities(all: &GetStatisticsResponse) -> Columns {
     let mut table = Columns::new(header, &[1]);
     for row in rows {
         let mut cells = vec![rank(row), row.bot.clone()];
-        cells.extend(rows.iter().map(|column| percent(probability(all, &row.bot, &column.bot))));
+        let of = |column: &BotStatistics| text::percent(probability(all, &row.bot, &column.bot));
+        cells.extend(rows.iter().map(of));
         table.push(cells);
     }
     table

@@ -115,7 +115,7 @@ impl Export {
             .iter()
             .find(|edition| edition.number == number)
             .map_or("unknown", |edition| edition.state.as_str());
-        let source = fetch_source(server, &tournament, number).await?;
+        let source = fetch_source(server, &tournament, Some(number)).await?;
         if edition_state != "complete" {
             eprint_line(&format!("edition {number} is {edition_state}: the export is not final"));
         }
@@ -253,17 +253,17 @@ fn write_json(path: &Path, object: &Value) -> Result<(), Failure> {
     fs::write(path, format!("{object:#}\n")).map_err(|error| write_error(path, &error))
 }
 
-/// Fetches the inputs of an edition's plan, if they are published.
-async fn fetch_source(
+/// Fetches the inputs of the plan of an edition, by default of the official one, if they are
+/// published.
+pub(super) async fn fetch_source(
     server: &Server,
     tournament: &Tournament,
-    edition: i32,
+    edition: Option<i32>,
 ) -> Result<Option<EditionSource>, Failure> {
     if tournament.seed.is_empty() {
         return Ok(None);
     }
     let tournament = tournament.name.clone();
-    let edition = Some(edition);
     let request = GetEditionSourceRequest { tournament, edition };
     let source = match request.send(server).await {
         Ok(source) => source,

@@ -25,6 +25,8 @@ use serde_json::json;
 use super::certificate_and_cost::{EditionQuery, certificate_json};
 use super::create;
 use super::list::settings;
+use super::match_line::write_match;
+use super::published_plan::PublishedPlan;
 use crate::cli::client::{Client, malformed_response};
 use crate::failure::Failure;
 use crate::output::{eprint_line, write_failure};
@@ -37,9 +39,10 @@ const BUFFER: usize = 1 << 16;
 #[derive(Debug, Args)]
 #[command(after_help = "Bots and matches are numbered from 1, bots in the order of their first \
     submission. Seats are listed from seat 1. The seed of a tournament is secret until it is \
-    closed; until then, matches are listed for another seed (--seed). For a tournament, the \
-    coordinator computes --certificate and --cost with its own seed and bots, unless --bots or \
-    --seed is given. Match 1 of a schedule is match 0 of an export.
+    closed; until then, matches are listed for another seed (--seed). After that, the real matches \
+    of an edition are listed (--edition). For a tournament, the coordinator computes --certificate \
+    and --cost with its own seed and bots, unless --bots or --seed is given. Match 1 of a schedule \
+    is match 0 of an export.
 
 Examples:
   arbiter tournament schedule finals --certificate
@@ -139,7 +142,8 @@ pub(super) struct Show {
     /// next edition (for organisers).
     #[arg(long)]
     cost: bool,
-    /// With --certificate: this edition instead of the newest.
+    /// With --certificate: this edition instead of the newest. After the end: the listed edition
+    /// instead of the official one.
     #[arg(long, value_name = "E", conflicts_with_all = ["dry_run", "next", "fresh"])]
     edition: Option<i32>,
     /// With --certificate: the next edition, if it started now.
@@ -212,7 +216,10 @@ impl Show {
             return if self.certificate { query.certify(&self.client) } else { Ok(()) };
         }
         let planner = match &self.tournament {
-            Some(tournament) => self.planner(games, tournament)?,
+            Some(tournament) => match self.plan_of(games, tournament)? {
+                Origin::Published(plan) => return self.list(&plan),
+                Origin::Computed(planner) => planner,
+            },
             None if self.dry_run => Planner {
                 schedule: self.schedule(games)?,
                 bots: self
@@ -275,20 +282,30 @@ impl Show {
     }
 
     /// Fetches the public inputs of a tournament's schedule.
-    fn planner(&self, games: &Games, tournament: &str) -> Result<Planner, Failure> {
+    fn plan_of(&self, games: &Games, tournament: &str) -> Result<Origin, Failure> {
         if let Some(option) = self.schedule_option() {
             return Err(Failure::usage(format!(
                 "{option} needs --dry-run: the file of {tournament} defines its schedule"
             )));
         }
-        let (tournament_info, bots) = self.client.run(async |server| {
-            let request = GetTournamentRequest { tournament: tournament.to_owned(), edition: None };
+        let Self { edition, .. } = *self;
+        let (tournament_info, file, bots, published) = self.client.run(async |server| {
+            let request = GetTournamentRequest { tournament: tournament.to_owned(), edition };
             let tournament_info = server.send(request).await?;
+            let file = TournamentFile::from_json(games, &settings(&tournament_info).into())
+                .map_err(malformed_response)?;
             let request = ListBotsRequest { tournament: tournament.to_owned() };
-            Ok((tournament_info, server.send(request).await?.bots))
+            let bots = server.send(request).await?.bots;
+            let published = if self.bots.is_none() && self.seed.is_none() {
+                PublishedPlan::fetch(&server, &tournament_info, &file, edition).await?
+            } else {
+                None
+            };
+            Ok((tournament_info, file, bots, published))
         })?;
-        let file = TournamentFile::from_json(games, &settings(&tournament_info).into())
-            .map_err(malformed_response)?;
+        if let Some(plan) = published {
+            return Ok(Origin::Published(Box::new(plan)));
+        }
         let seed = if self.seed.is_none() && !tournament_info.seed.is_empty() {
             convert::seed("seed", &tournament_info.seed).map_err(malformed_response)?
         } else {
@@ -301,7 +318,20 @@ impl Show {
             self.seed()
         };
         let entered = bots.iter().filter(|bot| !bot.withdrawn).count();
-        Ok(Planner { schedule: file.schedule, bots: self.bots.unwrap_or(entered), seed })
+        let bots = self.bots.unwrap_or(entered);
+        Ok(Origin::Computed(Planner { schedule: file.schedule, bots, seed }))
+    }
+
+    /// Lists the matches of a published plan.
+    fn list(&self, plan: &PublishedPlan) -> Result<(), Failure> {
+        let mut output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+        let mut number = 0;
+        plan.list(|planned| {
+            number += 1;
+            let bots = planned.seats.0.iter().map(|seat| i64::from(seat.0));
+            write_match(&mut output, self.json, number, planned.board.map(i64::from), bots)
+        })?;
+        output.flush().map_err(write_failure)
     }
 
     /// Whether to list the matches.
@@ -401,7 +431,9 @@ impl Show {
         if self.lists_matches() {
             let boards = planner.boards() > 1;
             for (number, planned) in (1..).zip(matches) {
-                self.write_match(output, number, &planned, boards).map_err(write_failure)?;
+                let board = boards.then(|| planned.board.into());
+                let bots = planned.seats().iter().copied().map(i64::from);
+                write_match(output, self.json, number, board, bots).map_err(write_failure)?;
             }
         }
         if self.cost {
@@ -417,33 +449,6 @@ impl Show {
         }
         output.flush().map_err(write_failure)?;
         Ok(proved)
-    }
-
-    fn write_match(
-        &self,
-        output: &mut impl Write,
-        number: u64,
-        planned: &PlannedMatch,
-        boards: bool,
-    ) -> io::Result<()> {
-        let (head, tail) = match (self.json, boards) {
-            (true, true) => {
-                (format!("{{\"match\":{number},\"board\":{},\"seats\":[", planned.board + 1), "]}")
-            }
-            (true, false) => (format!("{{\"match\":{number},\"seats\":["), "]}"),
-            (false, true) => (format!("{number} on board {}: ", planned.board + 1), ""),
-            (false, false) => (format!("{number}: "), ""),
-        };
-        output.write_all(head.as_bytes())?;
-        for (seat, bot) in planned.seats().iter().enumerate() {
-            let separator = match (seat, self.json) {
-                (0, _) => "",
-                (_, true) => ",",
-                (_, false) => " ",
-            };
-            write!(output, "{separator}{}", u32::from(*bot) + 1)?;
-        }
-        writeln!(output, "{tail}")
     }
 
     fn write_cost(
@@ -481,6 +486,14 @@ impl Show {
             Ok(())
         }
     }
+}
+
+/// The plan of a tournament.
+enum Origin {
+    /// That of an edition, since the tournament is over.
+    Published(Box<PublishedPlan>),
+    /// One for the entered bots.
+    Computed(Planner),
 }
 
 /// All inputs of a plan.

@@ -589,3 +589,13 @@ fn audits_are_shares() {
     let error = refusal("tricks", "[audit]\nrepeat = \"1%\"");
     assert!(error.contains("there is no such key; [audit] has replay and shadow"), "{error}");
 }
+
+/// A limit of a later release says nothing about a stored file.
+#[test]
+fn stored_files_keep_numbers_that_new_files_cannot_have() {
+    let file = file("wojna", "").unwrap();
+    let mut stored = file.to_json();
+    stored["schedule"]["meetings"] = json!(20_000);
+    let read = TournamentFile::from_json(&Games::built_in(), &stored).unwrap();
+    assert_eq!(read.to_json(), stored);
+}

@@ -54,6 +54,12 @@ pub(super) fn validate(
     Ok(file)
 }
 
+/// Checks limits of new files. Stored ones of former releases may exceed them.
+pub(super) fn new_file(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
+    let Schedule::Foursomes(config) = file.schedule else { return Ok(()) };
+    config.check_new().map(drop).map_err(|error| source.blame("schedule", "meetings", &error))
+}
+
 fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_allowed = (1..=MAX_NAME).contains(&file.name.len()) && file.name.bytes().all(allowed);

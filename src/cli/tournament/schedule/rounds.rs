@@ -6,6 +6,7 @@ use arbiter_schedule::{BracketCertificate, MatchBounds, RoundPlan, RoundsCertifi
 use serde_json::json;
 
 use super::{Show, range};
+use crate::cli::tournament::match_line::write_match;
 use crate::failure::Failure;
 use crate::output::write_failure;
 
@@ -18,7 +19,8 @@ pub(super) fn show(
 ) -> Result<(), Failure> {
     if options.lists_matches() {
         for (number, planned) in (1..).zip(plan.matches()) {
-            options.write_match(output, number, &planned, false).map_err(write_failure)?;
+            let bots = planned.seats().iter().copied().map(i64::from);
+            write_match(output, options.json, number, None, bots).map_err(write_failure)?;
         }
     }
     if options.cost {
