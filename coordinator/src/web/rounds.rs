@@ -62,7 +62,7 @@ pub(super) async fn show(
         (advanced(&tournament, stage))
         h2 { (standings_title(stage, response.counted_rounds)) }
         (standings(&tournament, stage, &response))
-        @if let Some(note) = note(&stage.kind) { p.quiet { (note) } }
+        @if let Some(note) = note(stage) { p.quiet { (note) } }
         @match stage.kind.as_str() {
             "knockout" => (drawing),
             "swiss" | "ladder" => (selected_round(&tournament, stage, &response)),
@@ -173,8 +173,8 @@ fn standings_title(stage: &RoundsStage, counted: u32) -> String {
 }
 
 /// What the columns of the standings mean.
-fn note(kind: &str) -> Option<&'static str> {
-    match kind {
+fn note(stage: &RoundsStage) -> Option<&'static str> {
+    match stage.kind.as_str() {
         "swiss" => Some(
             "Points decide, then Buchholz (the sum of the opponents' points), then Sonneborn–Berger \
              (each opponent's points times those won against it). Bots with equal points are paired \
@@ -185,7 +185,7 @@ fn note(kind: &str) -> Option<&'static str> {
             "Candidates meet the bots of the panel only. The mean score in a match decides, since \
              they play different numbers of matches.",
         ),
-        "knockout" => Some("Bots that are still in share the first rank."),
+        "knockout" if stage.state != "over" => Some("Bots that are still in share the first rank."),
         _ => None,
     }
 }
