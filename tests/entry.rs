@@ -127,3 +127,42 @@ fn each_bot_meets_some_others_from_entry_to_export() {
     let verified = support::succeed(&["verify", export.to_str().unwrap()]);
     assert!(verified.contains("28"), "{verified}");
 }
+
+/// The panel stays as it is, so only the matches of a newcomer are played, and everyone can verify
+/// the export.
+#[test]
+fn a_gauntlet_waits_for_its_panel_and_plays_only_the_matches_of_a_newcomer() {
+    let up = Up::start(2);
+    let rascal = |name: &str| up.bots.rascal(name, "honest", 0, "");
+    let house = ["bob", "cyd"].map(rascal);
+    up.create(&format!(
+        "name = \"cup\"\ngame = \"gomoku\"\n[schedule]\nkind = \"gauntlet\"\npanel = [\"ada\"]\n\
+         [submissions]\nwindow = \"0ms\"\n[house]\nbots = {house:?}\n"
+    ));
+    let note = "an edition needs a bot of the panel (ada), and none has entered yet";
+    assert_eq!(shown(&up, "cup")["new_bot_outlook"], note);
+    let refused = up.command("tournament start cup").output().unwrap();
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(error.contains("no bot of the panel has entered (ada); enter one of them"), "{error}");
+    done(&submit(&up, "cup", &rascal("ada")));
+    up.play("cup");
+    assert_eq!(up.newest("cup")["matches"], 4);
+    let places =
+        |edition: u64| -> Vec<Value> { up.json(&format!("ranking cup --edition {edition}")) };
+    let newcomer = submit(&up, "cup", &rascal("dan"));
+    done(&newcomer);
+    assert!(notes(&newcomer).iter().all(|line| !line.contains("panel")));
+    up.wait_for("cup", 2);
+    assert_eq!(up.newest("cup")["matches"], 6);
+    let summary = up.newest("cup")["plan"].clone();
+    let played = places(2).iter().map(|place| place["matches"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(played, 2 * 6, "{summary}");
+    up.succeed("tournament close cup");
+    let export = up.directory.path().join("export");
+    up.succeed(&format!("tournament export cup --records --out {}", export.display()));
+    // The matches of the first edition are those of the second one: two are new.
+    let matches = std::fs::read_to_string(export.join("matches.jsonl")).unwrap();
+    assert_eq!(matches.lines().count(), 6);
+    let verified = support::succeed(&["verify", export.to_str().unwrap()]);
+    assert!(verified.contains("matches follow from the published seed"), "{verified}");
+}

@@ -207,8 +207,11 @@ fn invalid_arguments_are_explained() {
     let dry = |words: &str, says: &[&str]| {
         refuses(&format!("tournament schedule --dry-run {words}"), says);
     };
-    dry("--bots 9", &["--kind", "round_robin, foursomes, tables, solo or knockout"]);
-    dry("--kind swiss --bots 9", &["swiss", "round_robin, foursomes, tables, solo or knockout"]);
+    dry("--bots 9", &["--kind", "round_robin, foursomes, tables, solo, knockout, swiss"]);
+    dry(
+        "--kind league --bots 9",
+        &["league", "round_robin, foursomes, tables, solo, knockout, swiss"],
+    );
     dry("--kind foursomes", &["--bots"]);
     dry("--kind foursomes --bots many", &["many", "--bots"]);
     dry("--kind foursomes --bots 3", &["foursomes: 3", "at least 4"]);
@@ -228,6 +231,11 @@ fn invalid_arguments_are_explained() {
     dry("--kind tables --bots 12 --seats 5 --games 9", &["--games", "tables", "--seats, --legs"]);
     dry("--kind solo --bots 12 --seats 1", &["--seats", "cannot have 1 seat;", "solo"]);
     dry("--kind solo --bots 12 --sides both", &["--sides", "solo", "--legs"]);
+    dry("--kind swiss --bots 12 --games 3", &["3 games", "choose 1, or 2 for both sides"]);
+    dry("--kind swiss --bots 12 --panel 3", &["--panel", "swiss", "--rounds"]);
+    dry("--kind gauntlet --bots 1", &["a gauntlet: 1", "at least 2"]);
+    dry("--file absent.toml --bots 12", &["absent.toml", "No such file"]);
+    dry("--file absent.toml --bots 12 --legs 2", &["--legs does not apply to --file"]);
     dry("--kind round_robin --bots 12 --legs 0", &["--legs", "0", "1 to 1000"]);
     dry("--kind round_robin --bots 12 --boards -1", &["--boards", "-1", "1 to 1000"]);
     dry("--kind round_robin --bots 12 --sides left", &["left", "both, random or balanced"]);
@@ -249,7 +257,7 @@ fn the_first_round_of_a_knockout_is_listed_and_certified() {
     assert_eq!(json_lines(words), lines);
     let stdout =
         succeed(&schedule("--kind knockout --bots 4 --seeding entry --extra-pairs 0 --cost"));
-    assert_eq!(stdout, "6 matches, as the results decide\n");
+    assert_eq!(stdout, "6 matches\n");
     let stdout = succeed(&schedule("--kind knockout --bots 5 --seeding entry --certificate"));
     let expected = "5 bots, 3 rounds, matches of 2\n\
         byes:               3 (bots 1, 2, 3), for the best numbers\n\
@@ -263,4 +271,42 @@ fn the_first_round_of_a_knockout_is_listed_and_certified() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("--legs does not apply to --kind knockout"), "{message}");
+}
+
+#[test]
+fn schedules_in_rounds_are_listed_and_certified() {
+    for (words, matches) in [
+        ("--kind swiss --rounds 3 --bots 7", 9),
+        ("--kind swiss --rounds 3 --games 2 --accelerated --bots 8", 24),
+        ("--kind gauntlet --panel 2 --legs 2 --bots 5", 24),
+        ("--kind ladder --rounds 4 --bots 7", 24),
+    ] {
+        let lines = json_lines(&format!("{words} --certificate --cost"));
+        let [.., cost, certificate] = &lines[..] else { panic!("{lines:?}") };
+        let bounds = json!({"fewest": matches, "most": matches});
+        assert_eq!(*cost, json!({"cost": {"matches": bounds}}), "{words}");
+        let certificate = &certificate["certificate"];
+        assert_eq!((&certificate["matches"], &certificate["verified"]), (&bounds, &json!(true)));
+    }
+}
+
+/// The schedule is that of the file, and the number of bots is free.
+#[test]
+fn the_stages_of_a_tournament_file_are_certified_without_a_tournament() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("cup.toml");
+    let text = "name = \"cup\"\ngame = \"gomoku\"\n[[stage]]\nkind = \"swiss\"\nrounds = 5\n\
+        advance = 4\n[[stage]]\nkind = \"knockout\"\nbest_of = 2\nextra_pairs = 0\n";
+    std::fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    let words = format!("--file {path} --bots 20 --cost --certificate");
+    let stdout = succeed(&schedule(&words));
+    let expected = "56 matches\n20 bots, 7 rounds, matches of 2\n";
+    assert!(stdout.starts_with(expected), "{stdout}");
+    std::fs::write(&file, text.replace("advance = 4", "advance = 1")).unwrap();
+    let output = run(&schedule(&words));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let expected =
+        "line 6: [[stage]] number 1 advance = 1: stage 1: 1 bots advance, and stage 2 needs 2";
+    assert!(stderr.contains(expected), "{stderr}");
 }

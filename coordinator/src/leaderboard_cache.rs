@@ -116,8 +116,8 @@ impl Leaderboard {
         self.positions.get(&entrant).and_then(|position| self.places.get(*position))
     }
 
-    /// What is ranked, in short: equal for leaderboards of an edition with the same plan and the same
-    /// results.
+    /// What is ranked, in short: equal for leaderboards of an edition with the same plan and the
+    /// same results.
     pub fn basis(&self) -> String {
         let Progress { planned, is_planned, counted } = self.progress;
         format!("{counted}/{planned}{}", if is_planned { "" } else { "+" })
@@ -129,8 +129,8 @@ impl Leaderboard {
         let is_over = is_planned && counted == planned;
         let count = match self.common.episodes {
             Some(episodes) if is_over => i64::from(episodes),
-            // In the first round of an episode each entrant plays one match. The second round begins
-            // when all episodes have played the first one.
+            // In the first round of an episode each entrant plays one match. The second round
+            // begins when all episodes have played the first one.
             Some(episodes) => tally.matches.min(i64::from(episodes)),
             None => tally.matches,
         };

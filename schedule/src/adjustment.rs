@@ -94,8 +94,8 @@ impl Schedule {
         self.adjustment_of(&self.new_history(bots), false)
     }
 
-    /// Like [`Self::adjustment`] for a plan with this history. `are_kept_apart` says whether some of
-    /// its bots have the same owner and are kept apart.
+    /// Like [`Self::adjustment`] for a plan with this history. `are_kept_apart` says whether some
+    /// of its bots have the same owner and are kept apart.
     pub fn adjustment_of(
         &self,
         history: &RosterHistory,
@@ -138,8 +138,8 @@ impl Schedule {
         }
     }
 
-    /// Like [`Self::adjustment_of`] for a plan that is not made yet: it will have this history, or a
-    /// new plan for its `bots` will be made instead.
+    /// Like [`Self::adjustment_of`] for a plan that is not made yet: it will have this history, or
+    /// a new plan for its `bots` will be made instead.
     pub fn adjustment_of_next(
         &self,
         history: &RosterHistory,

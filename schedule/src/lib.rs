@@ -16,6 +16,7 @@ mod gauntlet;
 mod knockout;
 mod ladder;
 mod listed_round;
+mod matches;
 mod participants;
 mod plan;
 mod planned_match;
@@ -47,8 +48,9 @@ pub use knockout::{
 };
 pub use ladder::{Ladder, LadderRules};
 pub use listed_round::{ListedRound, Total};
+pub use matches::{MAX_PROOF_BYTES, Matches};
 pub use participants::Participants;
-pub use plan::{MAX_PROOF_BYTES, Matches, Plan};
+pub use plan::Plan;
 pub use planned_match::{MatchBounds, PlannedMatch};
 pub use repetitions::{Repetitions, RepetitionsError};
 pub use roster_history::{RosterChange, RosterHistory};

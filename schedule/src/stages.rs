@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::error::check_bots;
 use super::ladder::LadderRules;
 use super::listed_round::{ListedRound, Total};
-use super::plan::Matches;
+use super::matches::Matches;
 use super::swiss::SwissRules;
 use super::{
     FoursomesConfig, Knockout, NameKey, RoundRobin, ScheduleError, Seeding, Tables, foursomes,

@@ -262,8 +262,8 @@ fn ratings_of_a_ladder_do_not_depend_on_the_order_of_results() {
     assert_eq!(again(&[lost.clone(), lost]), [1, 1]);
 }
 
-/// One of two bots won both games, and each drew twice with an imaginary bot of strength 1. Then the
-/// derivative of the likelihood is 0 where 3 / π = 2 / (π + 1) + 2 / (π + 1/π).
+/// One of two bots won both games, and each drew twice with an imaginary bot of strength 1. Then
+/// the derivative of the likelihood is 0 where 3 / π = 2 / (π + 1) + 2 / (π + 1/π).
 #[test]
 fn strengths_of_a_ladder_are_the_most_likely_ones() {
     let mut plan = plan(json!({"kind": "ladder", "rounds": 1}), 2);

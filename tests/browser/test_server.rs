@@ -1,6 +1,6 @@
 //! A running `arbiter up` with finished small tournaments of all five games and of a game package,
-//! a small knockout and a small tournament with stages. Tests that run at the same time share one
-//! server.
+//! and a small knockout and a small tournament with stages. Tests that run at the same time share
+//! one server.
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,4 +1,5 @@
-//! The rounds of tournaments: pages, JSON, reports and commands show the same.
+//! The rounds of tournaments as pages, as JSON, as reports, and as commands print them: all show
+//! the same.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

@@ -307,8 +307,8 @@ pub async fn each_with_seed_key<E>(
     each_row(sqlx::query_as_with(statement, edition.arguments()).fetch(db), visit).await
 }
 
-/// Calls `visit` with the results of the matches `firsts[i] … pasts[i] - 1` that an edition has, for
-/// each i. Stops at the first error of `visit`, and returns it.
+/// Calls `visit` with the results of the matches `firsts[i] … pasts[i] - 1` that an edition has,
+/// for each i. Stops at the first error of `visit`, and returns it.
 pub async fn each_with_seed_key_of_ranges<E>(
     db: impl PgExecutor<'_>,
     edition: EditionScope,

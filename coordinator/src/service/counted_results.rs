@@ -3,9 +3,9 @@
 //! # Why only new results are read
 //!
 //! Results never change, and an edition loses none: a match that is declared void stays in the
-//! editions that counted it. So a later reading goes only through the *gaps*, the numbers of matches
-//! whose results are not there yet. If it does not find as many results as were counted since, the
-//! tables were changed in another way, and everything is read again.
+//! editions that counted it. So a later reading goes only through the *gaps*, the numbers of
+//! matches whose results are not there yet. If it does not find as many results as were counted
+//! since, the tables were changed in another way, and everything is read again.
 //!
 //! A result is left out until its lot is counted. So statistics and leaderboards have the same
 //! matches.

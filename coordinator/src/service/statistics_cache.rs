@@ -3,8 +3,8 @@
 //! A large edition takes seconds, so no request computes statistics. A request gets the newest that
 //! are complete, and starts a computation if results were counted since. Only one edition is
 //! computed at a time. A running edition is computed again after a pause that grows with the
-//! duration, so that statistics take a small share of one processor. The results of running editions
-//! stay in memory, so that only new ones are read (`counted_results`).
+//! duration, so that statistics take a small share of one processor. The results of running
+//! editions stay in memory, so that only new ones are read (`counted_results`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

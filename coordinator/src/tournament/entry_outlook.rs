@@ -9,7 +9,7 @@ use sqlx::{PgConnection, Result};
 use super::{Rerun, TournamentFile, plan_history};
 use crate::cache::Cache;
 use crate::db::tournaments::Tournament;
-use crate::db::{editions, versions};
+use crate::db::{bots, editions, versions};
 
 /// A bot that does not exist yet.
 const NEW_BOT: BotId = BotId(i32::MAX);
@@ -55,19 +55,28 @@ impl EntryOutlook {
             return Ok(None);
         };
         let entered = versions::newest(&mut *db, tournament.id).await?;
-        let mut bots: Vec<_> = entered.into_iter().map(|version| version.bot).collect();
+        let mut entered: Vec<_> = entered.into_iter().map(|version| version.bot).collect();
         let bot = bot.unwrap_or(NEW_BOT);
-        if !bots.contains(&bot) {
-            bots.push(bot);
+        if !entered.contains(&bot) {
+            entered.push(bot);
         }
         let newest = editions::newest_id(&mut *db, tournament.id).await?;
-        if bots.len() < file.schedule.min_bots() {
-            return Ok(Some(too_few(&file, bots.len(), newest.is_some())));
+        let count = entered.len();
+        if count < file.schedule.min_bots() {
+            return Ok(Some(too_few(&file, count, newest.is_some())));
         }
-        if bots.len() > MAX_BOTS {
-            return Ok(Some(format!("an edition has at most {MAX_BOTS} bots, not {}", bots.len())));
+        if count > MAX_BOTS {
+            return Ok(Some(format!("an edition has at most {MAX_BOTS} bots, not {count}")));
         }
-        let adjustment = self.adjustment(db, tournament, &file, &bots, newest).await?;
+        if let Schedule::Gauntlet(rules) = &file.schedule {
+            let rows = bots::list(&mut *db, tournament.id).await?;
+            let mut names =
+                rows.iter().filter(|row| entered.contains(&row.id)).map(|row| &row.name);
+            if !names.any(|name| rules.panel.contains(name)) {
+                return Ok(Some(no_panel(&rules.panel)));
+            }
+        }
+        let adjustment = self.adjustment(db, tournament, &file, &entered, newest).await?;
         Ok(adjustment.map(|adjustment| adjustment.to_string()))
     }
 
@@ -94,11 +103,17 @@ impl EntryOutlook {
     }
 }
 
+/// Why a gauntlet cannot be played yet.
+fn no_panel(panel: &[String]) -> String {
+    format!("an edition needs a bot of the panel ({}), and none has entered yet", panel.join(", "))
+}
+
 /// How many bots are missing, and what happens when they have entered.
 fn too_few(file: &TournamentFile, bots: usize, has_editions: bool) -> String {
     let least = file.schedule.min_bots();
     let needs = match file.schedule {
         Schedule::Foursomes(_) | Schedule::Tables(_) => format!("a table needs {least} bots"),
+        Schedule::Stages(_) => format!("the stages need {least} bots"),
         _ => format!("a match needs {least} bots"),
     };
     let missing = least - bots;

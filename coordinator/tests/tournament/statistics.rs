@@ -1,4 +1,5 @@
-//! Statistics of editions that are being played: which results they are from, and means per episode.
+//! Statistics of editions that are being played: which results they are from, and means per
+//! episode.
 
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, Edition};

@@ -110,9 +110,9 @@ impl Blocks {
     }
 }
 
-/// What the intervals are for: freshly drawn tables, if otherwise at least half of the entrants with
-/// matches had no interval, because a table of theirs has one block. Fewer such tables are left
-/// until they have a second block, as while an edition runs.
+/// What the intervals are for: freshly drawn tables, if otherwise at least half of the entrants
+/// with matches had no interval, because a table of theirs has one block. Fewer such tables are
+/// left until they have a second block, as while an edition runs.
 fn basis(cells: &[Cell], matches: &[u64]) -> Basis {
     let is_fresh = |cell: &&Cell| cell.blocks.len() == 1 && cell.members.len() > 2;
     let mut at_fresh_tables: Vec<_> =

@@ -1,4 +1,4 @@
-//! Statistics as text, the same on pages and in the terminal. `-` stands for what is not known.
+//! Statistics as text, the same on pages and in the terminal. `-` stands for an unknown number.
 
 /// The possible ranks: the best and the worst one.
 pub fn rank_set(set: Option<(u32, u32)>) -> String {

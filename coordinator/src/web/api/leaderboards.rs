@@ -106,8 +106,8 @@ resource! {
         unit: String;
         /// The component of the score whose mean is taken.
         column: String;
-        /// What the figures and ranks were computed from. Pages of a running edition belong together
-        /// if they have the same value.
+        /// What the figures and ranks were computed from. Pages of a running edition belong
+        /// together if they have the same value.
         computation: String;
         /// The number of bots that match the filter, on all pages.
         bots: u32;
