@@ -323,8 +323,14 @@ fn while_a_knockout_is_frozen_only_owners_see_who_plays() {
     assert_eq!((&details["state"], &details["scores"]), (&json!("counted"), &json!([])));
     let text = done(&site.run("", &["match", last]));
     assert!(text.contains("who plays is hidden while the leaderboards are frozen"), "{text}");
+    let rounds = |token: &str| site.run(token, &["tournament", "rounds", "cup"]);
+    let frozen = &["the leaderboards of cup are frozen since", "UTC", "organisers"][..];
+    refused(&rounds(""), 3, frozen);
+    refused(&rounds(&site.bob), 3, frozen);
+    assert!(done(&rounds(&site.organiser)).contains("cup/5"));
     site.succeed(&["tournament", "close", "cup"]);
     assert_eq!(players(last), [2; 4]);
+    assert!(done(&rounds("")).contains("cup/5"));
 }
 
 /// Its pairs follow from the names of its bots and the published seed.

@@ -77,6 +77,11 @@ fn a_bracket_is_a_page_and_json() {
     up.succeed("tournament cancel halted");
     let page = text(&browser.page("/t/halted/bracket"));
     assert!(page.contains("Cancelled in round 1 of 1."), "{page}");
+    let page = text(&browser.page("/t/halted/rounds"));
+    assert!(page.contains("Knockout of 2 bots, cancelled."), "{page}");
+    let rounds = browser.page("/api/v1/tournaments/halted/rounds");
+    let rounds: Value = serde_json::from_str(&rounds).unwrap();
+    assert_eq!(rounds["stages"][0]["state"], "cancelled");
     up.create("name = \"league\"\ngame = \"gomoku\"\n");
     for bot in ["bob", "gus"] {
         let path = up.bots.path().join(bot);

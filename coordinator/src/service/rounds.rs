@@ -48,7 +48,8 @@ pub(super) fn empty_cache() -> RoundsCache {
 pub(super) struct EditionRounds {
     /// All bots.
     bots: Vec<Bot>,
-    roster: Roster,
+    /// Their names.
+    names: Vec<String>,
     played: PlayedRounds,
 }
 
@@ -62,15 +63,15 @@ pub(super) struct ShownRounds {
 }
 
 impl EditionRounds {
-    fn new(roster: Roster, played: PlayedRounds) -> Self {
+    fn new(roster: &Roster, played: PlayedRounds) -> Self {
         let bots = (0..=Bot::MAX).take(played.plan.bots()).collect();
-        Self { bots, roster, played }
+        let names = roster.iter().map(|(_, named)| named.name.clone()).collect();
+        Self { bots, names, played }
     }
 
     /// The name of a bot.
     pub(super) fn name(&self, bot: Bot) -> String {
-        let named = self.roster.iter().nth(usize::from(bot));
-        named.map(|(_, named)| named.name.clone()).unwrap_or_default()
+        self.names.get(usize::from(bot)).cloned().unwrap_or_default()
     }
 
     fn names(&self, bots: &[Bot]) -> Vec<String> {
@@ -192,7 +193,7 @@ impl Service {
             let mut db = pool.acquire().await?;
             let played = rounds::played_rounds(&mut db, &games, &edition).await?;
             let roster = Roster::of(&mut *db, edition.id).await?;
-            Ok::<_, sqlx::Error>(played.map(|played| EditionRounds::new(roster, played)))
+            Ok::<_, sqlx::Error>(played.map(|played| EditionRounds::new(&roster, played)))
         };
         let runtime = Handle::current();
         let replayed = tokio::task::spawn_blocking(move || runtime.block_on(replay)).await;

@@ -62,6 +62,7 @@ pub(super) async fn show(
         (advanced(&tournament, stage))
         h2 { (standings_title(stage, response.counted_rounds)) }
         (standings(&tournament, stage, &response))
+        @if let Some(note) = note(stage) { p.quiet { (note) } }
         @match stage.kind.as_str() {
             "knockout" => (drawing),
             "swiss" | "ladder" => (selected_round(&tournament, stage, &response)),
@@ -164,9 +165,28 @@ fn advanced(tournament: &str, stage: &RoundsStage) -> Markup {
 }
 
 fn standings_title(stage: &RoundsStage, counted: u32) -> String {
-    match stage.kind.as_str() {
-        "swiss" | "ladder" => format!("Standings after round {counted} of {}", stage.rounds),
+    match (stage.kind.as_str(), counted) {
+        ("swiss" | "ladder", 0) => "Standings before round 1".to_owned(),
+        ("swiss" | "ladder", _) => format!("Standings after round {counted} of {}", stage.rounds),
         _ => "Standings".to_owned(),
+    }
+}
+
+/// What the columns of the standings mean.
+fn note(stage: &RoundsStage) -> Option<&'static str> {
+    match stage.kind.as_str() {
+        "swiss" => Some(
+            "Points decide, then Buchholz (the sum of the opponents' points), then Sonneborn–Berger \
+             (each opponent's points times those won against it). Bots with equal points are paired \
+             by their numbers.",
+        ),
+        "ladder" => Some("Ratings are on the scale of Elo, with 0 for the mean bot."),
+        "gauntlet" => Some(
+            "Candidates meet the bots of the panel only. The mean score in a match decides, since \
+             they play different numbers of matches.",
+        ),
+        "knockout" if stage.state != "over" => Some("Bots that are still in share the first rank."),
+        _ => None,
     }
 }
 
@@ -174,7 +194,7 @@ fn standings_title(stage: &RoundsStage, counted: u32) -> String {
 fn standings(tournament: &str, stage: &RoundsStage, response: &GetRoundsResponse) -> Markup {
     let mut heads = vec!["Rank", "Bot"];
     heads.extend(match stage.kind.as_str() {
-        "swiss" => vec!["Number", "Points", "Buchholz", "Sonneborn–Berger"],
+        "swiss" => vec!["Points", "Buchholz", "Sonneborn–Berger", "Number"],
         "ladder" => vec!["Rating"],
         "knockout" => vec!["Number"],
         "gauntlet" => vec!["Group", "Mean", "Matches"],
@@ -209,8 +229,7 @@ fn numbers(row: &StageStanding) -> Vec<String> {
     let mean = row.mean.map(|mean| format!("{mean:.3}"));
     let mean = is_gauntlet.then(|| mean.unwrap_or_default());
     let matches = row.matches.map(|matches| matches.to_string());
-    let all = [number].into_iter().chain(points).chain([rating, mean, matches]);
-    all.flatten().collect()
+    points.into_iter().chain([rating, mean, matches, number]).flatten().collect()
 }
 
 /// The pairings of the selected round, with links to the rounds beside it.

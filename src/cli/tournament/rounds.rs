@@ -93,8 +93,9 @@ fn show(
         out.line(&format!("advanced from stage {}: {}", stage.number, stage.advanced.join(", ")))?;
     }
     out.line("")?;
-    let after = match stage.kind.as_str() {
-        "swiss" | "ladder" => format!(" after round {}", response.counted_rounds),
+    let after = match (stage.kind.as_str(), response.counted_rounds) {
+        ("swiss" | "ladder", 0) => " before round 1".to_owned(),
+        ("swiss" | "ladder", counted) => format!(" after round {counted}"),
         _ => String::new(),
     };
     out.line(&format!("standings of stage {}{after}", stage.number))?;
