@@ -26,9 +26,11 @@ trap leave EXIT
 ask() { psql --no-psqlrc --tuples-only --no-align --command "$1" "$ARBITER_DATABASE_URL"; }
 
 start() {
+    # The log of the program before would end the wait too early.
+    rm -f "$work/log"
     "$arbiter" up --data "$work/data" --grpc 127.0.0.1:0 --http 127.0.0.1:0 --slots 1 >"$work/log" 2>&1 &
     running=$!
-    until grep -q '^serving at' "$work/log"; do kill -0 "$running"; sleep 0.1; done
+    until grep -qs '^serving at' "$work/log"; do kill -0 "$running"; sleep 0.1; done
     ARBITER_SERVER=$(sed -n 's/^serving at \([^;]*\);.*/\1/p' "$work/log")
     ARBITER_TOKEN=$(cat "$work/data/admin.token")
     export ARBITER_SERVER ARBITER_TOKEN
