@@ -15,7 +15,7 @@ use arbiter_coordinator::db::{
 use arbiter_games::{RULES_VERSION, Seed, bitwa, gomoku, tricks, wojna};
 use arbiter_proto::ids::{MatchNumber, TokenId};
 use arbiter_ranking::Entrant;
-use arbiter_ranking::{PairFilter, Tally, rank};
+use arbiter_ranking::{PairFilter, Tally, U256, rank};
 use serde_json::json;
 use sqlx::Error;
 use sqlx::postgres::PgConnectOptions;
@@ -276,9 +276,11 @@ async fn standings_hold_large_sums() {
     // A hundred million matches with the largest scores.
     let matches: u64 = 100_000_000;
     let sum = 2 * max_score * i128::from(matches);
+    let square = U256::square(2 * max_score);
     let tally = Tally {
         matches: matches.cast_signed(),
         score: vec![sum, -sum],
+        squares: square.checked_mul(matches).unwrap(),
         forfeits: [1, 0, 0, 1],
         bad_answers: 3,
     };
@@ -534,7 +536,7 @@ async fn a_leaderboard_survives_sums_out_of_range() {
     let order: Vec<_> = places.iter().map(|place| place.contestant.entrant.0).collect();
     assert_eq!((order[0], order[4]), (1, 2));
     assert_eq!(places[0].contestant.tally.score, [i128::MAX]);
-    assert!(places[0].contestant.tally.mean_over(2).is_some());
+    assert!(places[0].contestant.tally.mean().is_some());
 }
 
 /// A dropped query does not affect the next user of the pool.

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Mean;
-use crate::u256::U256;
+use crate::{Mean, U256};
 
 /// How often each outcome of a block occurred. An outcome is a whole number, such as points.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Means with confidence intervals, for people. They do not affect rankings.
 
-use crate::u256::U256;
+use super::U256;
 
 /// A mean over matches.
 #[derive(Clone, Copy, Debug, PartialEq)]

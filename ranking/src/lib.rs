@@ -2,8 +2,8 @@
 //!
 //! Every tie-break of a game is a sum of small integers over matches, and tie-breaks are compared
 //! from the left. A ranking is therefore a [`Tally`] for each entrant and a sort. Results may be
-//! added in any order. Sums are exact. Only means are floating-point numbers. They do not affect
-//! the ranking.
+//! added in any order. Sums are exact. Only means are floating-point numbers. They do not affect the
+//! ranking.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -32,6 +32,7 @@ pub use head_to_head::{HeadToHead, HeadToHeads, PairFilter};
 pub use ratings::{AVERAGE_RATING, FEW, PairResults, Rating, ratings};
 pub use scored_match::ScoredMatch;
 pub use sprt::{Decision, Hypotheses, LEAST_BLOCKS, SPRT_ERROR};
+pub use u256::{ParseU256Error, U256};
 
 /// The sums over the matches of one entrant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +41,9 @@ pub struct Tally {
     pub matches: i64,
     /// The sums of the components of the ranking.
     pub score: Vec<i128>,
+    /// The sum of the squares of the first component, for the interval of its mean. It needs more
+    /// bits than the scores: 43 squares of 2·10¹⁸ overflow an `i128`.
+    pub squares: U256,
     /// Forfeits by kind, in the order of [`Forfeit::ALL`].
     pub forfeits: [i64; Forfeit::ALL.len()],
     /// The number of bad replies that were not forfeits.
@@ -51,6 +55,8 @@ impl Tally {
     fn add(&mut self, parts: &[i128], forfeit: Option<Forfeit>, bad_answers: i32) {
         self.matches += 1;
         add_parts(&mut self.score, parts);
+        let first = parts.first().copied().unwrap_or(0);
+        self.squares = self.squares.saturating_add(U256::square(first));
         for (kind, count) in Forfeit::ALL.into_iter().zip(&mut self.forfeits) {
             *count += i64::from(forfeit == Some(kind));
         }
@@ -61,6 +67,7 @@ impl Tally {
     pub fn merge(&mut self, other: &Self) {
         self.matches += other.matches;
         add_parts(&mut self.score, &other.score);
+        self.squares = self.squares.saturating_add(other.squares);
         for (count, added) in self.forfeits.iter_mut().zip(other.forfeits) {
             *count += added;
         }
@@ -72,6 +79,7 @@ impl Tally {
         self.matches -= other.matches;
         let negated: Vec<_> = other.score.iter().map(|part| part.saturating_neg()).collect();
         add_parts(&mut self.score, &negated);
+        self.squares = self.squares.saturating_sub(other.squares);
         for (count, removed) in self.forfeits.iter_mut().zip(other.forfeits) {
             *count -= removed;
         }
@@ -83,6 +91,11 @@ impl Tally {
     pub fn mean_over(&self, count: i64) -> Option<f64> {
         let sum = self.score.first().copied().unwrap_or(0);
         (count > 0 && self.matches > 0).then(|| sum as f64 / count as f64)
+    }
+
+    /// The mean of the first component over the matches.
+    pub fn mean(&self) -> Option<Mean> {
+        Mean::of(self.matches, self.score.first().copied().unwrap_or(0), self.squares)
     }
 }
 

@@ -158,6 +158,22 @@ fn at_a_table_of_four_all_pairs_meet() {
     assert_eq!(results.between(Entrant(0), Entrant(2)).unwrap().drawn, 1);
 }
 
+/// Maximum scores in a large edition: the interval is larger by the same factor as the scores.
+#[test]
+fn large_scores_have_an_exact_interval() {
+    const LARGE: i64 = 2_000_000_000_000_000_000;
+    let margin = |unit: i64| {
+        let mut tallies = Tallies::new(&gomoku::game());
+        for number in 0..300 {
+            let score = [1, -1, 0][number % 3] * unit;
+            tallies.add(&scored_match(&duel([0, 1], [score, -score])));
+        }
+        tallies.by_entrant()[&Entrant(0)].mean().unwrap().margin.unwrap()
+    };
+    let ratio = margin(LARGE) / margin(1);
+    assert!((ratio / 2e18 - 1.0).abs() < 1e-9, "{ratio}");
+}
+
 #[test]
 fn sums_of_a_hundred_million_large_scores_are_exact() {
     const LARGE: i64 = 2_000_000_000_000_000_000;
@@ -173,6 +189,11 @@ fn sums_of_a_hundred_million_large_scores_are_exact() {
     let matches = 1 << 27;
     let sum = 2 * i128::from(LARGE) * i128::from(matches);
     assert_eq!((tally.matches, tally.score[0]), (matches, sum));
+    assert_eq!(
+        tally.squares,
+        U256::square(sum / i128::from(matches)).checked_mul(1 << 27).unwrap()
+    );
+    assert_eq!(tally.mean().unwrap().margin, Some(0.0));
     // Ranks compare products of such sums and numbers of matches.
     let sums: [&[i128]; 3] = [&[sum], &[-sum], &[sum - 1]];
     let mut several = contestants(&sums);

@@ -19,21 +19,21 @@ pub async fn add(
     tallies: &BTreeMap<Entrant, Tally>,
 ) -> Result<()> {
     // Postgres would flatten an array of arrays, so each score is sent as the text of an array.
-    // Rows are changed in the order of the entrants to prevent deadlocks. Nothing reads `squares`
-    // any more.
+    // Rows are changed in the order of the entrants to prevent deadlocks.
     let statement = "
         INSERT INTO standings AS s (edition, entrant, matches, score, squares,
             clock, illegal, gone, flood, bad_answers)
-        SELECT $1, u.entrant, u.matches, u.score::numeric[], 0,
+        SELECT $1, u.entrant, u.matches, u.score::numeric[], u.squares::numeric,
             u.clock, u.illegal, u.gone, u.flood, u.bad_answers
-        FROM unnest($2::int[], $3::bigint[], $4::text[],
-                $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
-            AS u (entrant, matches, score, clock, illegal, gone, flood, bad_answers)
+        FROM unnest($2::int[], $3::bigint[], $4::text[], $5::text[],
+                $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+            AS u (entrant, matches, score, squares, clock, illegal, gone, flood, bad_answers)
         ORDER BY u.entrant
         ON CONFLICT (edition, entrant) DO UPDATE SET
             matches = s.matches + excluded.matches,
             score = ARRAY(SELECT a + b FROM unnest(s.score, excluded.score)
                           WITH ORDINALITY AS sums (a, b, place) ORDER BY place),
+            squares = s.squares + excluded.squares,
             clock = s.clock + excluded.clock,
             illegal = s.illegal + excluded.illegal,
             gone = s.gone + excluded.gone,
@@ -46,7 +46,8 @@ pub async fn add(
         .bind(edition)
         .bind(tallies.keys().map(|entrant| entrant.0).collect::<Vec<_>>())
         .bind(tallies.values().map(|tally| tally.matches).collect::<Vec<_>>())
-        .bind(tallies.values().map(|tally| array(&tally.score)).collect::<Vec<_>>());
+        .bind(tallies.values().map(|tally| array(&tally.score)).collect::<Vec<_>>())
+        .bind(tallies.values().map(|tally| tally.squares.to_string()).collect::<Vec<_>>());
     for kind in 0..Forfeit::ALL.len() {
         query = query.bind(tallies.values().map(|tally| tally.forfeits[kind]).collect::<Vec<_>>());
     }
@@ -82,6 +83,7 @@ struct Standing {
 impl FromRow<'_, PgRow> for Standing {
     fn from_row(row: &PgRow) -> Result<Self> {
         let score: Vec<String> = row.try_get("score")?;
+        let squares: &str = row.try_get("squares")?;
         let mut forfeits = [0; Forfeit::ALL.len()];
         for (count, kind) in forfeits.iter_mut().zip(Forfeit::ALL) {
             *count = row.try_get(kind.as_str())?;
@@ -91,6 +93,7 @@ impl FromRow<'_, PgRow> for Standing {
             tally: Tally {
                 matches: row.try_get("matches")?,
                 score: score.iter().map(|sum| number(sum)).collect::<Result<_, _>>()?,
+                squares: squares.parse().map_err(|error| Error::Decode(Box::new(error)))?,
                 forfeits,
                 bad_answers: row.try_get("bad_answers")?,
             },
@@ -104,7 +107,8 @@ pub async fn of_edition(
     edition: EditionId,
 ) -> Result<BTreeMap<Entrant, Tally>> {
     let statement = "
-        SELECT entrant, matches, score::text[], clock, illegal, gone, flood, bad_answers
+        SELECT entrant, matches, score::text[], trunc(squares)::text AS squares,
+            clock, illegal, gone, flood, bad_answers
         FROM standings WHERE edition = $1";
     let rows: Vec<Standing> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
     Ok(rows.into_iter().map(|row| (row.entrant, row.tally)).collect())
@@ -142,9 +146,9 @@ pub async fn of_bot(
     let statement = "
         SELECT e.id AS edition, e.number, v.number AS version, n.entrant,
             coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
-            coalesce(s.clock, 0) AS clock, coalesce(s.illegal, 0) AS illegal,
-            coalesce(s.gone, 0) AS gone, coalesce(s.flood, 0) AS flood,
-            coalesce(s.bad_answers, 0) AS bad_answers
+            trunc(coalesce(s.squares, 0))::text AS squares, coalesce(s.clock, 0) AS clock,
+            coalesce(s.illegal, 0) AS illegal, coalesce(s.gone, 0) AS gone,
+            coalesce(s.flood, 0) AS flood, coalesce(s.bad_answers, 0) AS bad_answers
         FROM entrants n
         JOIN editions e ON e.id = n.edition
         JOIN versions v ON v.id = n.version
@@ -173,9 +177,9 @@ pub async fn each_edition(
     let statement = "
         SELECT n.edition, n.entrant, v.submitted_at, p.rank AS plan_rank,
             coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
-            coalesce(s.clock, 0) AS clock, coalesce(s.illegal, 0) AS illegal,
-            coalesce(s.gone, 0) AS gone, coalesce(s.flood, 0) AS flood,
-            coalesce(s.bad_answers, 0) AS bad_answers
+            trunc(coalesce(s.squares, 0))::text AS squares, coalesce(s.clock, 0) AS clock,
+            coalesce(s.illegal, 0) AS illegal, coalesce(s.gone, 0) AS gone,
+            coalesce(s.flood, 0) AS flood, coalesce(s.bad_answers, 0) AS bad_answers
         FROM entrants n
         JOIN versions v ON v.id = n.version
         LEFT JOIN standings s ON s.edition = n.edition AND s.entrant = n.entrant
