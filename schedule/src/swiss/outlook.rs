@@ -33,7 +33,7 @@ pub(super) struct Below<'a> {
     pub(super) next: usize,
 }
 
-impl<'a> Below<'a> {
+impl Below<'_> {
     /// How good this is for the players below.
     pub(super) fn outlook(&self) -> Outlook {
         let rest = |moved, end| Rest { rules: self.rules, cards: self.cards, moved, end };

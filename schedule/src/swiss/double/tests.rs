@@ -277,10 +277,7 @@ fn short_ways_find_the_same_upfloaters_and_pairs_as_a_look_at_all_players() {
             tournament.play(&pairings);
         }
     }
-    assert!(
-        parts > 50 && free >= 10 && halves > 100,
-        "{parts} parts, {free} free, {halves} halves"
-    );
+    assert!(parts > 50 && free >= 5 && halves > 100, "{parts} parts, {free} free, {halves} halves");
 }
 
 /// The colour of a player with a history against one with another, in the next round.

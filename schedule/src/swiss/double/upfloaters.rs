@@ -38,7 +38,8 @@ pub(super) fn choose(
     last: bool,
 ) -> Result<Vec<usize>, NoMatching> {
     let quickly = |cards: &[&Card]| completion::can_pair_quickly(&RULES, cards);
-    if end == open.len() || end % 2 == 0 && quickly(&open[..end]) && quickly(&open[end..]) {
+    if end == open.len() || end.is_multiple_of(2) && quickly(&open[..end]) && quickly(&open[end..])
+    {
         return Ok(Vec::new());
     }
     let all = Sight::all(open, end, below, last);
@@ -62,7 +63,7 @@ pub(super) struct Sight<'a> {
     /// The end of the score group below.
     next: usize,
     /// The end of the players in sight.
-    sight: usize,
+    visible: usize,
     /// From here on, players can also be paired with those out of sight.
     closed: usize,
     /// Whether this is the last round.
@@ -83,7 +84,7 @@ impl<'a> Sight<'a> {
     pub(super) fn all(open: &'a [&'a Card], end: usize, below: Option<u32>, last: bool) -> Self {
         let has_next = open.get(end).map(|card| card.score) == below;
         let next = if has_next { group_end(open, end) } else { end };
-        Self { open, end, tops: end, next, sight: open.len(), closed: open.len(), last }
+        Self { open, end, tops: end, next, visible: open.len(), closed: open.len(), last }
     }
 
     /// A part of the players that is large enough for the shorter way: for each of its players who
@@ -95,8 +96,8 @@ impl<'a> Sight<'a> {
         let games = self.open.iter().map(|card| card.games()).max().unwrap_or(0);
         let needed = tops + (closed - self.end) + games + 1;
         let able = |at: &usize| self.last || !floated(self.open[*at]);
-        let sight = (closed..self.open.len()).filter(able).nth(needed)? + 1;
-        Some(Self { tops, closed, sight, ..self })
+        let visible = (closed..self.open.len()).filter(able).nth(needed)? + 1;
+        Some(Self { tops, visible, closed, ..self })
     }
 
     /// Whether the players can be paired as a choice of this part of them assumes.
@@ -109,7 +110,7 @@ impl<'a> Sight<'a> {
             return false;
         }
         if self.closed == self.next {
-            let outside = chosen.outside.iter().copied().chain(self.sight..self.open.len());
+            let outside = chosen.outside.iter().copied().chain(self.visible..self.open.len());
             let outside: Vec<&Card> = outside.map(|at| self.open[at]).collect();
             return quickly(&outside);
         }
@@ -142,7 +143,7 @@ impl<'a> Sight<'a> {
     /// The position of a vertex that is a player with a lower score.
     fn lower(&self, vertex: usize) -> Option<usize> {
         let at = self.end + vertex.checked_sub(self.tops)?;
-        (at < self.sight).then_some(at)
+        (at < self.visible).then_some(at)
     }
 
     /// Whether only some of the players with the highest score are in sight.
@@ -152,8 +153,8 @@ impl<'a> Sight<'a> {
 
     /// The best choice, with weights that are wide enough.
     fn choose_with<W: Weight>(self) -> Result<Chosen, NoMatching> {
-        let players = self.tops + self.sight - self.end;
-        let exits = self.sight.saturating_sub(self.closed);
+        let players = self.tops + self.visible - self.end;
+        let exits = self.visible.saturating_sub(self.closed);
         let size = (players + exits).next_multiple_of(2);
         let levels = self.levels();
         let mut matcher = Matcher::<W>::new(size, |first, second| {
@@ -164,7 +165,7 @@ impl<'a> Sight<'a> {
         matcher.solve()?;
         let mut moving = Vec::new();
         let mut start = self.tops;
-        for group in self.open[self.end..self.sight].chunk_by(|a, b| a.score == b.score) {
+        for group in self.open[self.end..self.visible].chunk_by(|a, b| a.score == b.score) {
             let members = start..start + group.len();
             start = members.end;
             moving.extend(choose_first(&mut matcher, members, 0..self.tops)?);
@@ -180,7 +181,7 @@ impl<'a> Sight<'a> {
     /// The scores in sight below the highest one, the lowest first.
     fn levels(&self) -> Vec<u32> {
         let mut levels: Vec<u32> =
-            self.open[self.end..self.sight].iter().rev().map(|card| card.score).collect();
+            self.open[self.end..self.visible].iter().rev().map(|card| card.score).collect();
         levels.dedup();
         levels
     }
