@@ -32,22 +32,29 @@ fn main() {
     ];
     for (name, chances) in kinds {
         for accelerated in [0, Swiss::accelerated_group(PLAYERS)] {
-            let swiss =
-                Swiss { rounds: 9, initial: Colour::White, variant: Variant::Single, accelerated };
-            let mut simulation = Simulation::new(swiss, PLAYERS, chances, Chance::new(name));
-            let mut times = Vec::new();
-            for _ in 0..swiss.rounds {
-                simulation.prepare();
-                let began = processor_time();
-                let pairings = swiss.next_round(&simulation.players).expect("there is a pairing");
-                times.push((processor_time() - began) / 1_000_000);
-                simulation.play(&pairings);
+            for variant in [Variant::Single, Variant::Double] {
+                let swiss = Swiss { rounds: 9, initial: Colour::White, variant, accelerated };
+                play(swiss, name, chances);
             }
-            let slowest = times.iter().max().expect("there are rounds");
-            println!("{PLAYERS} players, {name}, {accelerated} accelerated: {times:?} ms");
-            println!("  slowest round: {slowest} ms (target {TARGET})");
         }
     }
+}
+
+/// Plays a tournament and prints the time of each pairing.
+fn play(swiss: Swiss, name: &str, chances: Chances) {
+    let mut simulation = Simulation::new(swiss, PLAYERS, chances, Chance::new(name));
+    let mut times = Vec::new();
+    for _ in 0..swiss.rounds {
+        simulation.prepare();
+        let began = processor_time();
+        let pairings = swiss.next_round(&simulation.players).expect("there is a pairing");
+        times.push((processor_time() - began) / 1_000_000);
+        simulation.play(&pairings);
+    }
+    let slowest = times.iter().max().expect("there are rounds");
+    let Swiss { variant, accelerated, .. } = swiss;
+    println!("{PLAYERS} players, {variant:?}, {name}, {accelerated} accelerated: {times:?} ms");
+    println!("  slowest round: {slowest} ms (target {TARGET})");
 }
 
 /// The processor time of this process so far, in nanoseconds.

@@ -6,8 +6,8 @@
 //! `bracket.rs` tells how the pairing of one of them is found, and `direct.rs` how it is found
 //! quickly.
 //!
-//! [`Variant::Double`] pairs matches of two games by the same rules, with the colours of the first
-//! games. FIDE has a system for such tournaments that pairs differently (C.04.5).
+//! [`Variant::Double`] pairs matches of two games by FIDE's Double-Swiss system (C.04.5, in force
+//! from February 2026), see `double.rs`.
 
 mod bracket;
 mod card;
@@ -15,6 +15,7 @@ mod colours;
 mod completion;
 mod criteria;
 mod direct;
+mod double;
 mod history;
 mod matching;
 mod outlook;

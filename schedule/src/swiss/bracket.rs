@@ -13,6 +13,8 @@
 //! Each choice keeps the weight of the matching: the choices before it are settled, and a choice is
 //! tried by weights below all criteria.
 
+use std::ops::Range;
+
 use super::criteria::{Bracket, Criteria, bits};
 use super::matching::{Matcher, NoMatching};
 use super::weight::{Weight, Wide};
@@ -69,7 +71,7 @@ impl<'a, W: Weight> Pairing<'a, W> {
         let mut matcher = self.first_matching()?;
         let mut taken = vec![false; bracket.end];
         if bracket.moved > 0 {
-            for moved in self.choose_moved(&mut matcher)? {
+            for moved in choose_moved(bracket, &mut matcher)? {
                 let residents = bracket.moved..bracket.end;
                 let opponents: Vec<usize> = residents.filter(|player| !taken[*player]).collect();
                 choose_opponent(&mut matcher, moved, &opponents)?;
@@ -123,41 +125,6 @@ impl<'a, W: Weight> Pairing<'a, W> {
             self.bracket.bye_is_last = false;
             self.criteria = Criteria::new(self.bracket);
         }
-    }
-
-    /// The moved players that get an opponent in the bracket: of each score as many as the matching
-    /// has, and the highest of them.
-    fn choose_moved(&self, matcher: &mut Matcher<W>) -> Result<Vec<usize>, NoMatching> {
-        let bracket = self.bracket;
-        let residents = bracket.moved..bracket.end;
-        let mut chosen = Vec::new();
-        let mut start = 0;
-        let moved = &bracket.cards[..bracket.moved];
-        for group in moved.chunk_by(|a, b| a.score == b.score) {
-            let members = start..start + group.len();
-            start = members.end;
-            let paired = |player: &usize| residents.contains(&matcher.mate(*player));
-            let mut needed = members.clone().filter(paired).count();
-            for player in members.clone() {
-                if needed == 0 {
-                    break;
-                }
-                let must = members.end - player == needed;
-                if !must && !residents.contains(&matcher.mate(player)) {
-                    change_weights(matcher, player, residents.clone(), |weight| raised(weight, 1));
-                    matcher.release(player);
-                    matcher.solve()?;
-                    if !residents.contains(&matcher.mate(player)) {
-                        change_weights(matcher, player, residents.clone(), lowered);
-                        continue;
-                    }
-                }
-                needed -= 1;
-                chosen.push(player);
-                matcher.restrict(player, |other| residents.contains(&other))?;
-            }
-        }
-        Ok(chosen)
     }
 
     /// Pairs the remainder.
@@ -231,6 +198,68 @@ impl<'a, W: Weight> Pairing<'a, W> {
     }
 }
 
+/// The moved players that get an opponent in the bracket: of each score as many as the matching
+/// has, and the highest of them.
+fn choose_moved<W: Weight>(
+    bracket: Bracket<'_>,
+    matcher: &mut Matcher<W>,
+) -> Result<Vec<usize>, NoMatching> {
+    let mut chosen = Vec::new();
+    let mut start = 0;
+    for group in bracket.cards[..bracket.moved].chunk_by(|a, b| a.score == b.score) {
+        let members = start..start + group.len();
+        start = members.end;
+        chosen.extend(choose_first(matcher, members, bracket.moved..bracket.end)?);
+    }
+    Ok(chosen)
+}
+
+/// The first vertices of a group that can be matched with some others: as many as the matching has.
+pub(super) fn choose_first<W: Weight>(
+    matcher: &mut Matcher<W>,
+    members: Range<usize>,
+    others: Range<usize>,
+) -> Result<Vec<usize>, NoMatching> {
+    let paired = |vertex: &usize| others.contains(&matcher.mate(*vertex));
+    let mut needed = members.clone().filter(paired).count();
+    let mut chosen = Vec::new();
+    for vertex in members.clone() {
+        if needed == 0 {
+            break;
+        }
+        let must = members.end - vertex == needed;
+        if !must && !match_if_possible(matcher, vertex, others.clone())? {
+            continue;
+        }
+        needed -= 1;
+        chosen.push(vertex);
+        matcher.restrict(vertex, |other| others.contains(&other))?;
+    }
+    Ok(chosen)
+}
+
+/// Matches a vertex with one of some others, if that keeps the weight of the matching.
+pub(super) fn match_if_possible<W: Weight>(
+    matcher: &mut Matcher<W>,
+    vertex: usize,
+    others: Range<usize>,
+) -> Result<bool, NoMatching> {
+    if others.contains(&matcher.mate(vertex)) {
+        return Ok(true);
+    }
+    if !matcher.may_match_any(vertex, |other| others.contains(&other)) {
+        return Ok(false);
+    }
+    change_weights(matcher, vertex, others.clone(), |weight| raised(weight, 1));
+    matcher.release(vertex);
+    matcher.solve()?;
+    let matched = others.contains(&matcher.mate(vertex));
+    if !matched {
+        change_weights(matcher, vertex, others, lowered);
+    }
+    Ok(matched)
+}
+
 /// Changes the weights of all edges from a vertex to some others.
 fn change_weights<W: Weight>(
     matcher: &mut Matcher<W>,
@@ -246,7 +275,7 @@ fn change_weights<W: Weight>(
 }
 
 /// Matches a vertex with the first possible of some others.
-fn choose_opponent<W: Weight>(
+pub(super) fn choose_opponent<W: Weight>(
     matcher: &mut Matcher<W>,
     vertex: usize,
     opponents: &[usize],
@@ -287,7 +316,7 @@ impl Inside {
     }
 
     /// The vertices of the players below a position.
-    fn below(self, at: usize) -> std::ops::Range<usize> {
+    fn below(self, at: usize) -> Range<usize> {
         self.first + at + 1..self.first + self.length
     }
 

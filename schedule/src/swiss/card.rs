@@ -15,12 +15,12 @@ pub(super) enum Strength {
     Absolute,
 }
 
-/// Who had the higher score in an earlier round (C.04.3, 1.4).
+/// Who had the higher score in an earlier round (C.04.3, 1.4; C.04.5, 1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Float {
     /// The two players had equal scores, or there was no such round.
     None,
-    /// The player had the higher score, or scored without a game.
+    /// The player had the higher score, or scored without a game in a round of single games.
     Down,
     /// The player had the lower score.
     Up,
@@ -35,7 +35,7 @@ pub(super) struct Card {
     pub(super) number: usize,
     /// Half points, with those of an accelerated start.
     pub(super) score: u32,
-    /// The preferred colour, if any.
+    /// The preferred colour, if any. No player has one for a match of two games.
     pub(super) preference: Option<Colour>,
     pub(super) strength: Strength,
     /// How much more often the player had one colour than the other.
@@ -89,7 +89,7 @@ pub(super) fn cards(
         }
         if player.plays {
             let float = |back: usize| match played.checked_sub(back) {
-                Some(round) => float(player.rounds[round], index, round, &score),
+                Some(round) => float(player.rounds[round], index, round, variant, &score),
                 None => Float::None,
             };
             cards.push(card(
@@ -123,6 +123,7 @@ fn float(
     round: Round,
     player: usize,
     number: usize,
+    variant: Variant,
     score: &impl Fn(usize, usize) -> u32,
 ) -> Float {
     match round {
@@ -133,6 +134,7 @@ fn float(
                 std::cmp::Ordering::Greater => Float::Down,
             }
         }
+        _ if variant == Variant::Double => Float::None,
         Round::PairingBye | Round::Forfeit { won: true, .. } => Float::Down,
         Round::Absent { points } if points > 0 => Float::Down,
         Round::Forfeit { .. } | Round::Absent { .. } => Float::None,
@@ -167,6 +169,7 @@ fn card(
     let last = colours.last().copied();
     let repeated = last.filter(|last| colours.iter().rev().nth(1) == Some(last));
     let strength = match imbalance {
+        _ if variant == Variant::Double => Strength::None,
         2.. => Strength::Absolute,
         _ if repeated.is_some() => Strength::Absolute,
         1 => Strength::Strong,
@@ -174,6 +177,7 @@ fn card(
         _ => Strength::None,
     };
     let preference = match imbalance {
+        _ if variant == Variant::Double => None,
         2.. => Some(rarer),
         _ if repeated.is_some() => repeated.map(Colour::other),
         1 => Some(rarer),

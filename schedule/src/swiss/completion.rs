@@ -2,6 +2,35 @@
 
 use super::card::Card;
 use super::criteria::Rules;
+use super::matching::Matcher;
+
+/// The most players for which a quick answer must be certain.
+pub(super) const MAX_EXACT: usize = 400;
+
+/// Whether some players can all be paired, but for one who has the bye if their number is odd.
+pub(super) fn can_pair(rules: &Rules, cards: &[&Card]) -> bool {
+    if (Rest { rules, cards, moved: 0, end: 0 }).completes() {
+        return true;
+    }
+    let mut matcher = Matcher::<i128>::new(cards.len().next_multiple_of(2), |first, second| {
+        let fits = match cards.get(second) {
+            Some(other) => rules.may_meet(cards[first], other),
+            None => rules.may_sit_out(cards[first]),
+        };
+        fits.then_some(0)
+    });
+    matcher.start();
+    matcher.solve().is_ok()
+}
+
+/// Whether some players can all be paired. "No" is certain for at most [`MAX_EXACT`] players.
+pub(super) fn can_pair_quickly(rules: &Rules, cards: &[&Card]) -> bool {
+    if cards.len() <= MAX_EXACT {
+        can_pair(rules, cards)
+    } else {
+        (Rest { rules, cards, moved: 0, end: 0 }).completes()
+    }
+}
 
 /// The players who are not paired yet, the best first.
 #[derive(Clone, Copy, Debug)]

@@ -6,12 +6,9 @@
 //! do better there than one who may meet everyone. So a player who does as well is a best choice.
 
 use super::card::Card;
-use super::completion::Rest;
+use super::completion::{self, MAX_EXACT, Rest};
 use super::criteria::Rules;
 use super::matching::Matcher;
-
-/// The most players below a bracket whose pairings are looked at exactly.
-const MAX_EXACT: usize = 400;
 
 /// How good the pairing of a bracket is for the players below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +39,7 @@ impl Below<'_> {
         let rest = |moved, end| Rest { rules: self.rules, cards: self.cards, moved, end };
         let small = self.cards.len() <= MAX_EXACT;
         if !self.moves {
-            let completes = rest(0, 0).completes() || small && self.best(false).is_some();
+            let completes = completion::can_pair_quickly(self.rules, self.cards);
             return if completes { Outlook::Best } else { Outlook::Unclear };
         }
         if rest(1, self.next).completes_ideally() {

@@ -7,11 +7,12 @@ use thiserror::Error;
 use super::bracket::{self, Pair};
 use super::card::{Card, cards};
 use super::colours;
-use super::completion::Rest;
+use super::completion::{self, Rest};
 use super::criteria::{Bracket, Rules};
 use super::direct;
+use super::double;
 use super::history::{Colour, Forgotten, Player, Round, Variant};
-use super::matching::{Matcher, NoMatching};
+use super::matching::NoMatching;
 use super::outlook::{Below, Outlook};
 
 /// A Swiss tournament.
@@ -134,6 +135,9 @@ impl Swiss {
         let cards = cards(players, self.variant, forgotten, &extra);
         let no_pairing = SwissError::NoPairing { round: played + 1, players: cards.len() };
         let is_last = played + 1 >= self.rounds;
+        if self.variant == Variant::Double {
+            return double::pair(&cards, self.initial, is_last).map_err(|NoMatching| no_pairing);
+        }
         let half = (0..played).map(|_| self.variant.win()).sum::<u32>() / 2;
         let rules = Rules { top_above: is_last.then_some(half), bye_score: None };
         let refs: Vec<&Card> = cards.iter().collect();
@@ -310,7 +314,7 @@ fn check(players: &[Player]) -> Result<(), SwissError> {
 }
 
 /// The position after the last player with the score of the one at `start`.
-fn group_end(cards: &[&Card], start: usize) -> usize {
+pub(super) fn group_end(cards: &[&Card], start: usize) -> usize {
     let Some(first) = cards.get(start) else { return start };
     start + cards[start..].iter().take_while(|card| card.score == first.score).count()
 }
@@ -326,20 +330,7 @@ fn with_bye_score(rules: Rules, cards: &[&Card]) -> Option<Rules> {
     scores.sort_unstable();
     scores.dedup();
     let mut tries = scores.into_iter().map(|score| Rules { bye_score: Some(score), ..rules });
-    tries.find(|rules| {
-        if (Rest { rules, cards, moved: 0, end: 0 }).completes() {
-            return true;
-        }
-        let mut matcher = Matcher::<i128>::new(cards.len() + 1, |first, second| {
-            let fits = match cards.get(second) {
-                Some(other) => rules.may_meet(cards[first], other),
-                None => rules.may_sit_out(cards[first]),
-            };
-            fits.then_some(0)
-        });
-        matcher.start();
-        matcher.solve().is_ok()
-    })
+    tries.find(|rules| completion::can_pair(rules, cards))
 }
 
 #[cfg(test)]

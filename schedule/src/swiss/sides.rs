@@ -1,5 +1,5 @@
-//! Matchings of the places of two sides: the first one if each place of the upper side in turn takes
-//! the first partner for which the others can still be matched.
+//! Matchings of the places of two sides: the first one, if each place of the upper side in turn
+//! takes the first partner for which the others can still be matched.
 //!
 //! A matching is kept all the time: it changes along a path from the new partner's former place to
 //! the former partner. Places are grouped by kind, so that a search looks at each about once.
