@@ -129,7 +129,7 @@ fn rule(path: &str) -> Rule {
         | ("arbiter.v1.RankingService", _)
         | (
             "arbiter.v1.TournamentService",
-            "ListTournaments" | "GetTournament" | "CertifyEdition" | "CheckEdition"
+            "ListTournaments" | "GetTournament" | "GetRounds" | "CertifyEdition" | "CheckEdition"
             | "GetEditionSource" | "ListSetAside" | "GetMatch",
         ) => guest,
         // A new method is for organisers until it is added here.

@@ -21,6 +21,7 @@ const OPEN: [&str; 19] = [
     "GetPackage",
     "GetRanking",
     "GetReplyTimes",
+    "GetRounds",
     "GetStanding",
     "GetStatistics",
     "GetTournament",
