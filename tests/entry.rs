@@ -149,11 +149,16 @@ fn a_gauntlet_waits_for_its_panel_and_plays_only_the_matches_of_a_newcomer() {
     assert_eq!(up.newest("cup")["matches"], 4);
     let places =
         |edition: u64| -> Vec<Value> { up.json(&format!("ranking cup --edition {edition}")) };
+    // Ada entered last.
+    let listed = up.succeed("tournament schedule cup");
+    assert!(listed.contains("1 3") && !listed.contains("1 2"), "{listed}");
     let newcomer = submit(&up, "cup", &rascal("dan"));
     done(&newcomer);
     assert!(notes(&newcomer).iter().all(|line| !line.contains("panel")));
     up.wait_for("cup", 2);
     assert_eq!(up.newest("cup")["matches"], 6);
+    let cost = up.succeed("tournament schedule cup --cost");
+    assert!(cost.contains("6 matches") && cost.contains("\n0 to play"), "{cost}");
     let summary = up.newest("cup")["plan"].clone();
     let played = places(2).iter().map(|place| place["matches"].as_u64().unwrap()).sum::<u64>();
     assert_eq!(played, 2 * 6, "{summary}");

@@ -133,8 +133,14 @@ impl Schedule {
             | Self::Knockout(_)
             | Self::Swiss(_)
             | Self::Gauntlet(_)
-            | Self::Ladder(_)
-            | Self::Stages(_) => None,
+            | Self::Ladder(_) => None,
+            // The first stage that cannot have its number.
+            Self::Stages(stages) => {
+                let parts = stages.list().iter().zip(stages.fields(bots));
+                parts
+                    .into_iter()
+                    .find_map(|(stage, bots)| Self::from(stage.schedule).adjustment(bots))
+            }
         }
     }
 

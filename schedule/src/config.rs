@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arbiter_games::Seed;
 use serde::{Deserialize, Serialize};
 
+use super::error::check_bots;
 use super::foursomes::Foursomes;
 use super::participants::HistoryPlan;
 use super::swiss::{self, SwissRules};
 use super::{
-    Bot, Episodes, FoursomesConfig, Gauntlet, Knockout, LadderRules, Matches, Member, NameKey,
-    Participants, Plan, RosterHistory, RoundPlan, RoundRobin, ScheduleError, Solo, Stages, Tables,
-    foursomes, gauntlet, ladder, round_robin,
+    Bot, Episodes, FoursomesConfig, Gauntlet, Knockout, LadderRules, MatchBounds, Matches, Member,
+    NameKey, Participants, Plan, RosterHistory, RoundPlan, RoundRobin, ScheduleError, Solo,
+    StageSchedule, Stages, Tables, foursomes, gauntlet, ladder, round_robin,
 };
 
 /// The `[schedule]` of a tournament: the pairings and the number of matches.
@@ -38,6 +39,19 @@ pub enum Schedule {
     Ladder(LadderRules),
     /// Several schedules, each with the best bots of the one before.
     Stages(Stages),
+}
+
+impl From<StageSchedule> for Schedule {
+    fn from(schedule: StageSchedule) -> Self {
+        match schedule {
+            StageSchedule::RoundRobin(rules) => Self::RoundRobin(rules),
+            StageSchedule::Foursomes(config) => Self::Foursomes(config),
+            StageSchedule::Tables(tables) => Self::Tables(tables),
+            StageSchedule::Knockout(rules) => Self::Knockout(rules),
+            StageSchedule::Swiss(rules) => Self::Swiss(rules),
+            StageSchedule::Ladder(rules) => Self::Ladder(rules),
+        }
+    }
 }
 
 impl Schedule {
@@ -97,6 +111,29 @@ impl Schedule {
             | Self::Solo(_)
             | Self::Episodes(_) => Ok(None),
         }
+    }
+
+    /// The least and most matches for this many bots, if the schedule has rounds that depend on
+    /// earlier results and no episodes. Of a gauntlet, if its panel has entered.
+    ///
+    /// # Errors
+    /// If there are too few or too many bots.
+    pub fn bounds(&self, bots: usize, seed: Seed) -> Result<Option<MatchBounds>, ScheduleError> {
+        if self.depends_on_results() {
+            check_bots(bots, self.min_bots(), "this schedule")?;
+        }
+        Ok(match self {
+            Self::Knockout(rules) => Some(rules.bounds(bots)),
+            Self::Swiss(rules) => Some(MatchBounds::exact(rules.matches(bots))),
+            Self::Gauntlet(rules) => Some(MatchBounds::exact(rules.matches_among(bots))),
+            Self::Ladder(rules) => Some(MatchBounds::exact(rules.matches(bots))),
+            Self::Stages(stages) => Some(stages.bounds(bots, seed)?),
+            Self::RoundRobin(_)
+            | Self::Foursomes(_)
+            | Self::Tables(_)
+            | Self::Solo(_)
+            | Self::Episodes(_) => None,
+        })
     }
 
     /// Whether the schedule is planned in rounds: later matches depend on the results of earlier

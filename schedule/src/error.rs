@@ -59,11 +59,11 @@ pub enum ScheduleError {
         /// The number of bots.
         bots: usize,
     },
-    /// A stage has more matches than can be kept in memory.
-    #[error("stage {stage} has {matches} matches, and at most {max} are possible; {remedy}")]
-    LargeStage {
-        /// The number of the stage, from 1.
-        stage: usize,
+    /// A plan has more matches than can be kept in memory.
+    #[error("{plan} has {matches} matches, and at most {max} are possible; {remedy}")]
+    LargePlan {
+        /// The plan.
+        plan: String,
         /// The number of its matches.
         matches: u64,
         /// The maximum.

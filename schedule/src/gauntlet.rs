@@ -12,11 +12,10 @@ use arbiter_games::{Score, Seed};
 use serde::{Deserialize, Serialize};
 
 use super::error::check_bots;
-use super::listed_round::{ListedRound, Total};
+use super::listed_round::{ListedRound, Total, check_matches};
 use super::planned_match::counted;
 use super::rounds::Rounds;
 use super::seeded_mix::{NameKey, mix};
-use super::shared_ranks::shared_ranks;
 use super::{Bot, MatchBounds, PlannedMatch, Repetitions, ScheduleError};
 
 /// The minimum number of bots.
@@ -47,13 +46,29 @@ pub struct GauntletPlan {
 }
 
 impl Gauntlet {
+    /// The number of matches of a panel with this many bots and these candidates.
+    fn matches(&self, panel: usize, candidates: usize) -> u64 {
+        2 * (panel * candidates) as u64 * u64::from(self.legs.get())
+    }
+
+    /// The number of bots of the panel, if it has entered and leaves a candidate.
+    fn panel_among(&self, bots: usize) -> usize {
+        self.panel.len().min(bots.saturating_sub(1))
+    }
+
+    /// The number of matches of this many bots, if the panel has entered.
+    pub(crate) fn matches_among(&self, bots: usize) -> u64 {
+        let panel = self.panel_among(bots);
+        self.matches(panel, bots - panel)
+    }
+
     /// The plan for a number of bots. The panel has as many of the first ones as names, but leaves
     /// a candidate.
     ///
     /// # Errors
     /// If there are fewer than 2 bots, or too many.
     pub fn plan(&self, bots: usize, seed: Seed) -> Result<GauntletPlan, ScheduleError> {
-        let panel = 1..=self.panel.len().min(bots.saturating_sub(1));
+        let panel = 1..=self.panel_among(bots);
         let panel = panel.map(|number| number.to_string()).collect();
         Self { panel, legs: self.legs }.among(&NameKey::of_numbers(seed, bots), seed)
     }
@@ -81,6 +96,9 @@ impl Gauntlet {
         if candidates.is_empty() {
             return Err(ScheduleError::NoCandidate { bots: names.len() });
         }
+        let matches = self.matches(members.len(), candidates.len());
+        let remedy = "write fewer `legs`, or a smaller panel";
+        check_matches(|| PLAN.to_owned(), matches, remedy)?;
         let name = |bot: Bot| names[usize::from(bot)].0;
         let pairs = candidates
             .iter()
@@ -139,10 +157,8 @@ impl Rounds for GauntletPlan {
         self.round.advance(results);
     }
 
-    /// By mean scores, compared from the left.
     fn ranks(&self) -> Vec<u32> {
-        let totals = self.round.totals();
-        shared_ranks(totals.len(), |first, second| totals[second].compare_means(&totals[first]))
+        self.round.ranks()
     }
 
     fn bounds(&self) -> MatchBounds {

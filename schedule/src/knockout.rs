@@ -151,7 +151,7 @@ impl Knockout {
     }
 
     /// The least and most matches for this many bots.
-    fn bounds(self, bots: usize) -> MatchBounds {
+    pub(crate) fn bounds(self, bots: usize) -> MatchBounds {
         let meetings = (bots - 1 + usize::from(self.has_third_place(bots))) as u64;
         MatchBounds {
             fewest: meetings * u64::from(self.best_of.get()),

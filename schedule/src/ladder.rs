@@ -6,10 +6,10 @@
 //! 39, 1952) bot i has a strength πᵢ > 0 and beats j with probability πᵢ / (πᵢ + πⱼ); a draw is
 //! half a win of each. Every bot also has two drawn games against an imaginary bot of strength 1,
 //! so the best strengths exist and are unique whatever the results are. They depend on how often
-//! each pair met and on its points, not on the order of its games. `strengths` finds them by
-//! Hunter's iteration ("MM Algorithms for Generalized Bradley–Terry Models", Annals of Statistics
-//! 32, 2004). It uses only sums, products and quotients, which every machine rounds the same way:
-//! all coordinators must plan the same matches.
+//! each pair met and on its points, not on the order of its games. `strengths` finds
+//! them by Newton's method. It uses only sums, products and quotients, which every machine rounds
+//! the same way: all coordinators must plan the same matches. Strengths are rounded to 32 bits, so
+//! that bots with equal results have equal ones.
 //!
 //! # Pairs
 //!

@@ -7,7 +7,22 @@ use arbiter_games::Score;
 
 use super::rounds::Rounds;
 use super::shared_ranks::shared_ranks;
-use super::{Bot, MatchBounds, PlannedMatch};
+use super::{Bot, MatchBounds, PlannedMatch, ScheduleError};
+
+/// The maximum number of matches of such a plan, which are in memory.
+pub(crate) const MAX_MATCHES: u64 = 500_000;
+
+/// Fails if a plan of this kind has more matches than possible.
+pub(crate) fn check_matches(
+    plan: impl FnOnce() -> String,
+    matches: u64,
+    remedy: &'static str,
+) -> Result<(), ScheduleError> {
+    if matches <= MAX_MATCHES {
+        return Ok(());
+    }
+    Err(ScheduleError::LargePlan { plan: plan(), matches, max: MAX_MATCHES, remedy })
+}
 
 /// All matches of a plan, and the sums of their scores.
 #[derive(Clone, Debug)]
@@ -40,30 +55,35 @@ impl Total {
     }
 
     /// Compares the scores per match, from the left.
-    pub(crate) fn compare_means(&self, other: &Self) -> Ordering {
+    fn compare_means(&self, other: &Self) -> Ordering {
         let own = self.scores.iter().map(|sum| sum * i128::from(other.matches.max(1)));
         own.cmp(other.scores.iter().map(|sum| sum * i128::from(self.matches.max(1))))
     }
 }
 
 impl ListedRound {
-    /// A plan of these matches. Tables of the same bots get different legs. `totals` are the scores
-    /// that each bot brings along.
+    /// A plan of these matches, with their legs. `totals` are the scores that each bot brings along.
     pub(crate) fn new(
         seats: usize,
         matches: impl Iterator<Item = PlannedMatch>,
         totals: Vec<Total>,
     ) -> Self {
+        Self { seats, matches: matches.collect(), is_over: false, totals }
+    }
+
+    /// Like [`Self::new`] for tables, which have no legs: those of the same bots get different ones.
+    pub(crate) fn of_tables(
+        seats: usize,
+        tables: impl Iterator<Item = PlannedMatch>,
+        totals: Vec<Total>,
+    ) -> Self {
         let mut repeats: HashMap<Vec<Bot>, u32> = HashMap::new();
-        let numbered = matches.map(|planned| {
-            if seats == 2 {
-                return planned;
-            }
+        let numbered = tables.map(|planned| {
             let leg = repeats.entry(planned.sorted_bots()).or_default();
             *leg += 1;
             planned.with_leg(*leg - 1)
         });
-        Self { seats, matches: numbered.collect(), is_over: false, totals }
+        Self::new(seats, numbered, totals)
     }
 
     /// The scores of each bot, in the order of the bots.
@@ -114,10 +134,11 @@ impl Rounds for ListedRound {
         self.is_over = true;
     }
 
-    /// By the sums of scores, compared from the left.
+    /// By scores per match, compared from the left: with a budget of matches some bots have one
+    /// match more than others, and bots of a panel have more than candidates.
     fn ranks(&self) -> Vec<u32> {
         let totals = &self.totals;
-        shared_ranks(totals.len(), |first, second| totals[second].scores.cmp(&totals[first].scores))
+        shared_ranks(totals.len(), |first, second| totals[second].compare_means(&totals[first]))
     }
 
     fn bounds(&self) -> MatchBounds {

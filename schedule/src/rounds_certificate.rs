@@ -6,7 +6,7 @@
 
 use core::fmt;
 use core::ops::RangeInclusive;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use arbiter_games::Score;
 use thiserror::Error;
@@ -39,6 +39,12 @@ pub enum RoundsError {
     /// A match is impossible.
     #[error(transparent)]
     Match(#[from] CertificateError),
+    /// A match occurs twice in a run.
+    #[error("match {number} has the board, leg and seats of an earlier one")]
+    Repeated {
+        /// The number of the match in the run, from 1.
+        number: usize,
+    },
     /// A run has another number of matches than the plan promises.
     #[error("matches: {actual}, not {expected} as promised")]
     Matches {
@@ -61,23 +67,28 @@ impl Run {
     fn of(
         mut plan: RoundPlan,
         scores: impl Fn(&PlannedMatch) -> Vec<Score>,
-    ) -> Result<Self, CertificateError> {
+    ) -> Result<Self, RoundsError> {
         let seats = plan.seats();
         let mut counter = CertificateBuilder::without_meetings(plan.bots(), seats);
         let mut rounds = 0;
         let mut meetings: HashMap<Vec<Bot>, u32> = HashMap::new();
+        let mut seen: HashSet<(u16, u32, Vec<Bot>)> = HashSet::new();
+        let mut former: HashSet<Vec<Bot>> = HashSet::new();
         while !plan.is_over() {
             let planned = plan.matches();
             for one in &planned {
                 counter.add(one.seats())?;
+                if !seen.insert((one.board, one.leg, one.seats().to_vec())) {
+                    return Err(RoundsError::Repeated { number: seen.len() + 1 });
+                }
             }
             if seats == 2 {
-                let mut pairs: Vec<_> = planned.iter().map(PlannedMatch::sorted_bots).collect();
-                pairs.sort_unstable();
-                pairs.dedup();
-                for pair in pairs {
-                    *meetings.entry(pair).or_default() += 1;
+                let pairs: HashSet<_> = planned.iter().map(PlannedMatch::sorted_bots).collect();
+                // Extra games of a knockout follow in a round after those of their meeting.
+                for pair in pairs.difference(&former) {
+                    *meetings.entry(pair.clone()).or_default() += 1;
                 }
+                former = pairs;
             }
             rounds += 1;
             let results: Vec<_> = planned.iter().map(&scores).collect();

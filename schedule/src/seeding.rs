@@ -45,13 +45,8 @@ impl Seeding {
     pub(crate) fn numbered(self, names: &[NameKey]) -> Vec<Bot> {
         let mut bots: Vec<Bot> = (0..=Bot::MAX).take(names.len()).collect();
         if self == Self::Draw {
-            bots.sort_by_cached_key(|bot| (draw(names[usize::from(*bot)]), *bot));
+            bots.sort_by_cached_key(|bot| (mix([NUMBERS, names[usize::from(*bot)].0]), *bot));
         }
         bots
     }
-}
-
-/// The place of a bot in a draw.
-pub(crate) fn draw(name: NameKey) -> u64 {
-    mix([NUMBERS, name.0])
 }

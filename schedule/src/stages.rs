@@ -16,20 +16,17 @@ use thiserror::Error;
 
 use super::error::check_bots;
 use super::ladder::LadderRules;
-use super::listed_round::{ListedRound, Total};
+use super::listed_round::{ListedRound, Total, check_matches};
 use super::matches::Matches;
 use super::swiss::SwissRules;
 use super::{
-    FoursomesConfig, Knockout, NameKey, RoundRobin, ScheduleError, Seeding, Tables, foursomes,
-    ladder, round_robin, swiss,
+    FoursomesConfig, Knockout, MatchBounds, NameKey, RoundRobin, ScheduleError, Seeding, Tables,
+    foursomes, ladder, round_robin, swiss,
 };
 pub use plan::{StagePlan, StageRounds, StartedStage};
 
 /// The maximum number of stages.
 pub const MAX_STAGES: usize = 16;
-
-/// The maximum number of matches of a stage without rounds, which are kept in memory.
-const MAX_LISTED_MATCHES: u64 = 500_000;
 
 /// A stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -99,8 +96,7 @@ pub enum StagesError {
     #[error("stage {0} is the last one; leave out its `advance`")]
     LastAdvance(usize),
     /// Too few bots advance.
-    #[error("stage {stage}: {advance} bots advance, and stage {next} needs {min} or more",
-        next = stage + 1)]
+    #[error("stage {next} needs {min} or more bots", next = stage + 1)]
     FewAdvance {
         /// The stage.
         stage: usize,
@@ -110,7 +106,7 @@ pub enum StagesError {
         min: usize,
     },
     /// More bots advance than have advanced before.
-    #[error("stage {stage}: {advance} bots cannot advance, since only {field} play in it")]
+    #[error("only {field} bots play in this stage, so fewer must advance")]
     ManyAdvance {
         /// The stage.
         stage: usize,
@@ -121,12 +117,12 @@ pub enum StagesError {
     },
     /// Points cannot be carried into a stage.
     #[error(
-        "stage {0}: points are carried only from and into round_robin, foursomes or tables; write \
+        "points are carried only from and into round_robin, foursomes or tables; write \
          points = \"new\""
     )]
     Points(usize),
     /// The numbers of a stage cannot follow from this.
-    #[error("stage {stage}: seeding cannot be {seeding}; write {remedy}")]
+    #[error("seeding cannot be {seeding} in stage {stage}; write {remedy}")]
     Seeding {
         /// The stage.
         stage: usize,
@@ -220,6 +216,17 @@ impl Stages {
     pub fn among(&self, names: &[NameKey], seed: Seed) -> Result<StagePlan, ScheduleError> {
         check_bots(names.len(), self.min_bots(), "these stages")?;
         StagePlan::new(self, names, seed)
+    }
+
+    /// The least and most matches of all stages for this many bots.
+    ///
+    /// # Errors
+    /// If one of the stages has no plan for its bots.
+    pub(crate) fn bounds(&self, bots: usize, seed: Seed) -> Result<MatchBounds, ScheduleError> {
+        let of_stage = |((number, stage), bots): ((usize, &Stage), usize)| {
+            stage.schedule.bounds(number, bots, seed)
+        };
+        (1..).zip(&self.0).zip(self.fields(bots)).map(of_stage).sum()
     }
 
     /// The number of bots of each stage, if this many enter the first one.
@@ -324,12 +331,37 @@ impl StageSchedule {
             Self::Foursomes(config) => Matches::Foursomes(Box::new(config.plan(bots, seed)?)),
             Self::Tables(tables) => Matches::Tables(Arc::new(tables.plan(bots, seed)?).stream()),
         };
-        let total = matches.total();
-        if total > MAX_LISTED_MATCHES {
-            let max = MAX_LISTED_MATCHES;
-            let remedy = "write `opponents`, or another kind";
-            return Err(ScheduleError::LargeStage { stage, matches: total, max, remedy });
+        check_matches(|| format!("stage {stage}"), matches.total(), self.remedy())?;
+        let seats = matches.seats();
+        Ok(StageRounds::Listed(match self {
+            Self::RoundRobin(_) => ListedRound::new(seats, matches, totals),
+            _ => ListedRound::of_tables(seats, matches, totals),
+        }))
+    }
+
+    /// How to get fewer matches, if they are listed.
+    fn remedy(&self) -> &'static str {
+        match self {
+            Self::RoundRobin(_) => "write `opponents`, or fewer `legs`",
+            Self::Foursomes(_) => "write `games`",
+            _ => "write fewer `legs`",
         }
-        Ok(StageRounds::Listed(ListedRound::new(matches.seats(), matches, totals)))
+    }
+
+    /// The least and most matches for this many bots.
+    ///
+    /// # Errors
+    /// If there is no plan for them.
+    fn bounds(&self, stage: usize, bots: usize, seed: Seed) -> Result<MatchBounds, ScheduleError> {
+        let listed = match *self {
+            Self::Knockout(rules) => return Ok(rules.bounds(bots)),
+            Self::Swiss(rules) => return Ok(MatchBounds::exact(rules.matches(bots))),
+            Self::Ladder(rules) => return Ok(MatchBounds::exact(rules.matches(bots))),
+            Self::RoundRobin(rules) => rules.plan(bots, seed)?.matches(),
+            Self::Foursomes(config) => config.plan(bots, seed)?.matches(),
+            Self::Tables(tables) => Arc::new(tables.plan(bots, seed)?).stream().matches(),
+        };
+        check_matches(|| format!("stage {stage}"), listed, self.remedy())?;
+        Ok(MatchBounds::exact(listed))
     }
 }

@@ -11,6 +11,10 @@ use crate::cache::Cache;
 use crate::db::tournaments::Tournament;
 use crate::db::{bots, editions, versions};
 
+/// Why a gauntlet cannot be played yet, if its panel has entered.
+const NO_CANDIDATE: &str =
+    "an edition needs a bot that is not of the panel, and none has entered yet";
+
 /// A bot that does not exist yet.
 const NEW_BOT: BotId = BotId(i32::MAX);
 
@@ -70,11 +74,18 @@ impl EntryOutlook {
         }
         if let Schedule::Gauntlet(rules) = &file.schedule {
             let rows = bots::list(&mut *db, tournament.id).await?;
-            let mut names =
-                rows.iter().filter(|row| entered.contains(&row.id)).map(|row| &row.name);
-            if !names.any(|name| rules.panel.contains(name)) {
+            let names = rows.iter().filter(|row| entered.contains(&row.id)).map(|row| &row.name);
+            let names: Vec<_> = names.collect();
+            if !names.iter().any(|name| rules.panel.contains(name)) {
                 return Ok(Some(no_panel(&rules.panel)));
             }
+            // The name of a new bot is not known here.
+            if bot != NEW_BOT && names.iter().all(|name| rules.panel.contains(name)) {
+                return Ok(Some(NO_CANDIDATE.to_owned()));
+            }
+        }
+        if let Err(error) = file.schedule.bounds(count, tournament.next_seed()) {
+            return Ok(Some(error.to_string()));
         }
         let adjustment = self.adjustment(db, tournament, &file, &entered, newest).await?;
         Ok(adjustment.map(|adjustment| adjustment.to_string()))

@@ -6,11 +6,13 @@
 
 use std::collections::HashMap;
 
-use arbiter_games::Games;
+use arbiter_games::{Games, Seed};
 use arbiter_proto::ids::{BotId, EditionId};
 use arbiter_proto::settings::StateScope;
 use arbiter_proto::v1::EditionEstimate;
-use arbiter_schedule::{Adjustment, Claim, NameKey, Participants, Plan, PlannedMatch, RoundPlan};
+use arbiter_schedule::{
+    Adjustment, Claim, NameKey, Participants, Plan, PlannedMatch, RoundPlan, Schedule,
+};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
@@ -20,6 +22,7 @@ use super::plan_history::{self, PlanMode, PlannedField};
 use super::planner::listed;
 use super::{OpenError, TournamentFile};
 use crate::db::editions::Edition;
+use crate::db::entrants::Roster;
 use crate::db::estimate_inputs::{self, Means};
 use crate::db::progress_samples::Pace;
 use crate::db::tournaments::Tournament;
@@ -172,12 +175,22 @@ impl NextEdition {
                 let reuses_others = self.file.state == StateScope::None || new == 0;
                 (total, if reuses_others { new } else { total })
             }
-            plan => {
-                if let Plan::Rounds(rounds) = &plan {
-                    summary = Some(rounds.to_string());
-                }
-                let max_matches = max_matches(&plan, &self.file).unwrap_or(0);
-                (max_matches, max_matches)
+            Plan::Rounds(rounds) => {
+                summary = Some(rounds.to_string());
+                let most = rounds.bounds().most;
+                let is_known = matches!(rounds, RoundPlan::Gauntlet(_));
+                let to_play = if is_known {
+                    let played = self.played_matches(db).await?;
+                    self.count_new(rounds.matches().into_iter(), played)
+                } else {
+                    // Who meets whom follows from results, so nothing is known to be played.
+                    most
+                };
+                (most, to_play)
+            }
+            Plan::Episodes(episodes) => {
+                let most = episodes.max_matches(self.file.rounds());
+                (most, most)
             }
         };
         let record = means.record.unwrap_or(self.file.record_bytes() as f64);
@@ -267,7 +280,13 @@ pub async fn plan_guarantees(
     let seed = tournament.edition_seed(editions::number(&mut *db, edition).await?);
     let PlannedField { field, .. } =
         plan_history::of_edition(db, (tournament, seed), &file, edition).await?;
-    let plan = file.schedule.plan_for(&field, seed);
+    let roster = Roster::of(&mut *db, edition).await?;
+    let names: Vec<_> = roster.iter().map(|(_, named)| NameKey::of(seed, &named.name)).collect();
+    let rounds = file.schedule.rounds(&names, seed);
+    let plan = match rounds.map_err(|cause| OpenError::schedule(tournament, cause))? {
+        Some(rounds) => Ok(Plan::Rounds(rounds)),
+        None => file.schedule.plan_for(&field, seed),
+    };
     let (claim, seats) = match plan.map_err(|cause| OpenError::schedule(tournament, cause))? {
         Plan::Matches(matches) => (Ok(matches.claim()), matches.seats()),
         Plan::Episodes(_) => (Err(EPISODES.to_owned()), 0),
@@ -286,18 +305,15 @@ pub async fn typical(
 ) -> Result<(f64, Option<u64>), OpenError> {
     let file = read_settings(games, tournament)?;
     let means = estimate_inputs::means(db, tournament.id).await?;
-    let plan = file.schedule.plan_for(&bots.into(), tournament.seed).ok();
-    let max_matches = plan.and_then(|plan| max_matches(&plan, &file));
-    Ok((match_ms(&means, &file), max_matches))
+    Ok((match_ms(&means, &file), max_matches(&file, bots, tournament.seed)))
 }
 
 /// The maximum number of matches, if results decide the number.
-fn max_matches(plan: &Plan, file: &TournamentFile) -> Option<u64> {
-    match plan {
-        Plan::Matches(_) => None,
-        Plan::Episodes(episodes) => Some(episodes.max_matches(file.rounds())),
-        Plan::Rounds(rounds) => Some(rounds.bounds().most),
+fn max_matches(file: &TournamentFile, bots: usize, seed: Seed) -> Option<u64> {
+    if let Schedule::Episodes(episodes) = &file.schedule {
+        return Some(episodes.plan(bots).ok()?.max_matches(file.rounds()));
     }
+    file.schedule.bounds(bots, seed).ok()?.map(|bounds| bounds.most)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]

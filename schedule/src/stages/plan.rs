@@ -9,9 +9,12 @@ use super::{Stage, Stages, StartPoints};
 use crate::ladder::Ladder;
 use crate::listed_round::{ListedRound, Total};
 use crate::rounds::Rounds;
-use crate::seeding::draw;
+use crate::seeded_mix::mix;
 use crate::shared_ranks::shared_ranks;
 use crate::{Bot, Bracket, MatchBounds, NameKey, PlannedMatch, ScheduleError, SwissTournament};
+
+/// A key of [`mix`], so that the order of equal bots is independent of other random choices.
+const TIES: u64 = 10;
 
 /// Stages when all planned matches are played.
 #[derive(Clone, Debug)]
@@ -93,12 +96,16 @@ impl StartedStage {
         matches.map(|planned| planned.with_bots(|local| self.bot(local)))
     }
 
-    /// The positions of the field, the best first. Bots with equal ranks are drawn.
-    fn order(&self, names: &[NameKey]) -> Vec<usize> {
+    /// The positions of the field, the best first. Bots with equal ranks are drawn anew at the end
+    /// of each stage, which has this number.
+    fn order(&self, stage: usize, names: &[NameKey]) -> Vec<usize> {
         let ranks = self.rounds.rounds().ranks();
         let mut order: Vec<usize> = (0..ranks.len()).collect();
-        let name = |position: usize| names[usize::from(self.field[position])];
-        order.sort_by_key(|position| (ranks[*position], draw(name(*position)), *position));
+        let draw = |position: usize| {
+            let name = names[usize::from(self.field[position])].0;
+            mix([TIES, stage as u64, name])
+        };
+        order.sort_by_key(|position| (ranks[*position], draw(*position), *position));
         order
     }
 }
@@ -111,13 +118,7 @@ impl StagePlan {
         seed: Seed,
     ) -> Result<Self, ScheduleError> {
         // The size of a later stage does not depend on its bots.
-        let fields = stages.fields(names.len());
-        let bounds = (1..).zip(stages.list()).zip(&fields).map(|((number, stage), bots)| {
-            let totals = vec![Total::default(); *bots];
-            let plan = stage.schedule.start(number, &names[..*bots], seed, totals)?;
-            Ok(plan.rounds().bounds())
-        });
-        let bounds = bounds.sum::<Result<MatchBounds, ScheduleError>>()?;
+        let bounds = stages.bounds(names.len(), seed)?;
         let mut plan = Self {
             stages: stages.list().to_vec(),
             names: names.to_vec(),
@@ -163,7 +164,7 @@ impl StagePlan {
     fn advance_bots(&mut self) {
         let Some(next) = self.stages.get(self.started.len()).copied() else { return };
         let current = self.current();
-        let mut best = current.order(&self.names);
+        let mut best = current.order(self.started.len(), &self.names);
         best.truncate(current.stage.advance.map_or(usize::MAX, usize::from));
         let field: Vec<_> = best.iter().map(|position| current.field[*position]).collect();
         let totals = match (next.points, current.rounds.totals()) {

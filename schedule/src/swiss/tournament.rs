@@ -2,16 +2,16 @@
 //! follow.
 //!
 //! The pairing numbers of FIDE's rules are the bots' numbers. A meeting is worth a point: for two
-//! games two of them. Where the rules leave no pairing, because nearly all bots have met, the
-//! meetings of the first rounds are forgotten one round after the other, and at last the colours.
-//! So every round is played, and two bots meet again only if that cannot be avoided.
+//! games two of them. Where nearly all bots have met, the rules leave no pairing. Then the meetings
+//! and byes of the first rounds are forgotten, of as few rounds as possible, and if necessary the
+//! colours. So every round is played, and no two bots meet again while all can be paired otherwise.
 
 use core::cmp::Ordering;
 use core::fmt;
 
 use arbiter_games::Score;
 
-use super::history::{Colour, Forgotten, Player, Round, Variant};
+use super::history::{Colour, Forgotten, Player, Round};
 use super::round::{Pairing, Pairings, Swiss};
 use super::rules::SwissRules;
 use super::standings::{Standing, standings};
@@ -192,11 +192,17 @@ fn pair(system: &Swiss, players: &[Player]) -> Pairings {
     if played >= system.rounds {
         return Pairings::default();
     }
-    let ways = (0..=played).map(|meetings| Forgotten { meetings, colours: false });
-    let last = Forgotten { meetings: played, colours: true };
-    let mut pairings =
-        ways.chain([last]).filter_map(|way| system.next_round_without(players, way).ok());
-    pairings.next().expect("players without a history can be paired")
+    let paired = |meetings: usize, colours: bool| {
+        system.next_round_without(players, Forgotten { meetings, colours }).ok()
+    };
+    if let Some(pairings) = paired(0, false) {
+        return pairings;
+    }
+    // Players that can be paired when less is forgotten can be paired when more is.
+    let counts: Vec<usize> = (0..=played).collect();
+    let fewest = counts.partition_point(|meetings| paired(*meetings, true).is_none());
+    let pairings = paired(fewest, false).or_else(|| paired(fewest, true));
+    pairings.expect("players without a history can be paired")
 }
 
 impl Rounds for SwissTournament {
@@ -218,10 +224,7 @@ impl Rounds for SwissTournament {
 
     fn advance(&mut self, results: &[Vec<Score>]) {
         let played = core::mem::take(&mut self.next);
-        let games = match self.system.variant {
-            Variant::Single => 1,
-            Variant::Double => 2,
-        };
+        let games = self.rules.games.get() as usize;
         for (pairing, results) in played.pairs.iter().zip(results.chunks(games)) {
             self.add(*pairing, results);
         }

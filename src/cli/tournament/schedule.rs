@@ -15,8 +15,8 @@ use arbiter_proto::convert;
 use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
     Certificate, CertificateBuilder, CertificateError, Claim, ExtraPairs, FoursomesConfig,
-    Knockout, Matches, Opponents, Plan, PlannedMatch, Repetitions, RoundPlan, RoundRobin, Schedule,
-    Seeding, Sides, Solo, TableSeats, Tables,
+    Knockout, Matches, NameKey, Opponents, Plan, PlannedMatch, Repetitions, RoundPlan, RoundRobin,
+    Schedule, Seeding, Sides, Solo, TableSeats, Tables,
 };
 use clap::Args;
 use serde_json::json;
@@ -81,8 +81,9 @@ pub(super) struct Show {
     /// Any text; the same seed gives the same schedule. Default 0.
     #[arg(long, value_name = "S", value_parser = seed)]
     seed: Option<Seed>,
-    /// Round robin: how many times to repeat the whole schedule; default 1. Tables: how often each
-    /// bot has each seat, and solo: how many matches it plays; default 10.
+    /// Round robin: how many times to repeat the whole schedule; default 1. Gauntlet: how often a
+    /// candidate meets each bot of the panel on both sides; default 1. Tables: how often each bot
+    /// has each seat, and solo: how many matches it plays; default 10.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     legs: Option<Repetitions>,
     /// Round robin: who gets seat 1: both (in two matches), random or balanced (default).
@@ -224,6 +225,7 @@ impl Show {
                 bots: self
                     .bots
                     .ok_or_else(|| Failure::usage("--bots is missing; give the number of bots"))?,
+                names: None,
                 seed: self.seed(),
             },
             None => {
@@ -316,9 +318,13 @@ impl Show {
             }
             self.seed()
         };
-        let entered = bots.iter().filter(|bot| !bot.withdrawn).count();
-        let bots = self.bots.unwrap_or(entered);
-        Ok(Origin::Computed(Planner { schedule: file.schedule, bots, seed }))
+        let entered = bots.iter().filter(|bot| !bot.withdrawn);
+        let names: Vec<_> = entered.map(|bot| NameKey::of(seed, &bot.name)).collect();
+        let bots = self.bots.unwrap_or(names.len());
+        // The names of a gauntlet's bots tell which of them are the panel.
+        let is_named = self.bots.is_none() && matches!(file.schedule, Schedule::Gauntlet(_));
+        let names = is_named.then_some(names);
+        Ok(Origin::Computed(Planner { schedule: file.schedule, bots, names, seed }))
     }
 
     /// Lists the matches of a published plan.
@@ -359,6 +365,7 @@ impl Show {
                 valid.join(", ")
             )));
         }
+        rounds::check_seeding(self)?;
         Ok(match kind {
             Kind::RoundRobin => Schedule::RoundRobin(RoundRobin {
                 legs: self.legs.unwrap_or_default(),
@@ -477,6 +484,8 @@ enum Origin {
 struct Planner {
     schedule: Schedule,
     bots: usize,
+    /// The names of the bots, where they are known and decide who meets.
+    names: Option<Vec<NameKey>>,
     seed: Seed,
 }
 
@@ -511,10 +520,14 @@ impl Planner {
         if !self.schedule.depends_on_results() {
             return Ok(None);
         }
+        let failed = |error: ScheduleError| Failure::usage(format!("schedule: {error}"));
+        if let Some(names) = &self.names {
+            return self.schedule.rounds(names, self.seed).map_err(failed);
+        }
         match self.schedule.plan(self.bots, self.seed) {
             Ok(Plan::Rounds(plan)) => Ok(Some(plan)),
             Ok(_) => Ok(None),
-            Err(error) => Err(Failure::usage(format!("schedule: {error}"))),
+            Err(error) => Err(failed(error)),
         }
     }
 

@@ -51,6 +51,21 @@ pub(super) fn read(
     stages.map(|stages| Some(Schedule::Stages(stages))).map_err(|error| blame(source, &error))
 }
 
+/// Checks what may be in a stored file and not in a new one.
+pub(super) fn new_stages(stages: &Stages, source: &Source) -> Result<(), FileError> {
+    if !source.root.contains_key(STAGE) {
+        let cause = "write [[stage]] sections, and no [schedule]";
+        return Err(source.blame("schedule", "kind", cause));
+    }
+    for (number, stage) in (1..).zip(stages.list()) {
+        if let StageSchedule::Foursomes(config) = stage.schedule {
+            let checked = config.check_new();
+            checked.map_err(|error| source.blame_stage(number, "meetings", &error))?;
+        }
+    }
+    Ok(())
+}
+
 /// The error for stages that do not fit together.
 fn blame(source: &Source, error: &StagesError) -> FileError {
     let (number, key) = match error {

@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 use arbiter_games::{BotName, Micros, Seed, StartError};
 use arbiter_proto::limits::Bytes;
 use arbiter_proto::settings::StateScope;
-use arbiter_schedule::Schedule;
+use arbiter_schedule::{Knockout, Schedule, Seeding, SwissRules};
 
 use super::toml_tree::Source;
-use super::{FileError, TournamentFile};
+use super::{FileError, TournamentFile, stages};
 
 /// The longest name, in characters.
 const MAX_NAME: usize = 64;
@@ -56,8 +56,33 @@ pub(super) fn validate(
 
 /// Checks limits of new files. Stored ones of former releases may exceed them.
 pub(super) fn new_file(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
-    let Schedule::Foursomes(config) = file.schedule else { return Ok(()) };
-    config.check_new().map(drop).map_err(|error| source.blame("schedule", "meetings", &error))
+    match &file.schedule {
+        Schedule::Foursomes(config) => {
+            let checked = config.check_new().map(drop);
+            checked.map_err(|error| source.blame("schedule", "meetings", &error))
+        }
+        Schedule::Knockout(Knockout { seeding: Seeding::Rank, .. })
+        | Schedule::Swiss(SwissRules { seeding: Seeding::Rank, .. }) => {
+            let cause = "there is no former stage; write \"draw\" or \"entry\"";
+            Err(source.blame("schedule", "seeding", cause))
+        }
+        Schedule::Gauntlet(rules) => panel(&rules.panel, source),
+        Schedule::Stages(stages) => stages::new_stages(stages, source),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the names of a panel.
+fn panel(names: &[String], source: &Source) -> Result<(), FileError> {
+    if names.is_empty() {
+        let cause = "it is empty; name the bots that all others meet";
+        return Err(source.blame("schedule", "panel", cause));
+    }
+    let check = |name: &String| {
+        let checked = name.parse::<BotName>().map(drop);
+        checked.map_err(|error| source.blame("schedule", "panel", &format!("{name}: {error}")))
+    };
+    names.iter().try_for_each(check)
 }
 
 fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
@@ -94,8 +119,12 @@ fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
             ),
         },
     };
-    let key = if matches!(file.schedule, Schedule::Tables(_)) { "seats" } else { "kind" };
-    Err(source.blame("schedule", key, &format!("{game}: {cause}")))
+    let cause = format!("{game}: {cause}");
+    Err(match file.schedule {
+        Schedule::Stages(_) => source.blame_stage(1, "kind", &cause),
+        Schedule::Tables(_) => source.blame("schedule", "seats", &cause),
+        _ => source.blame("schedule", "kind", &cause),
+    })
 }
 
 /// Checks that the parameter of this key has the number of seats of the schedule.
@@ -119,6 +148,9 @@ fn seats(
         | Schedule::Swiss(_)
         | Schedule::Gauntlet(_)
         | Schedule::Ladder(_) => "the meetings of [schedule] seat two; write 2".to_owned(),
+        Schedule::Stages(_) => {
+            format!("the matches of the stages have {expected}; write the same number in both")
+        }
         _ => format!("the tables of [schedule] have {expected}; write the same number in both"),
     };
     Err(source.blame("params", key, &cause))

@@ -14,6 +14,14 @@ use crate::cli::tournament::match_line::write_match;
 use crate::failure::Failure;
 use crate::output::write_failure;
 
+/// Fails if numbers should follow from a former stage.
+pub(super) fn check_seeding(options: &Show) -> Result<(), Failure> {
+    if options.seeding == Some(Seeding::Rank) {
+        return Err(Failure::usage("--seeding rank needs a former stage; choose draw or entry"));
+    }
+    Ok(())
+}
+
 /// The schedule of a kind with rounds that is no knockout.
 pub(super) fn schedule(options: &Show, kind: Kind) -> Result<Schedule, Failure> {
     Ok(match kind {
@@ -111,7 +119,7 @@ fn write_proof(
 ) -> io::Result<()> {
     if !as_json {
         write!(output, "{certificate}")?;
-        return writeln!(output, "verified in two runs: one without surprises, one of draws");
+        return writeln!(output, "counted in two runs: one without surprises, one of draws");
     }
     let MatchBounds { fewest, most } = certificate.matches;
     let certificate = json!({

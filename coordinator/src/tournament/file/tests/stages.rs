@@ -57,7 +57,7 @@ fn errors_of_stages_name_the_stage_and_the_line() {
     );
     check(
         &CUP.replace("advance = 2", "advance = 9"),
-        "line 10: [[stage]] number 2 advance = 9: stage 2: 9",
+        "line 10: [[stage]] number 2 advance = 9: only 8 bots play",
     );
     check(&CUP.replace("advance = 8\n", ""), "line 3: [[stage]] number 1: stage 1 needs `advance`");
     check(&format!("{CUP}points = \"carried\""), "line 14: [[stage]] number 3 points");
@@ -68,6 +68,20 @@ fn errors_of_stages_name_the_stage_and_the_line() {
         "[[stage]]\nkind = \"swiss\"",
         "line 3: [[stage]] number 1: there must be 2 to 16 stages",
     );
+    let error = file("gomoku", "[schedule]\nkind = \"knockout\"\nseeding = \"rank\"").unwrap_err();
+    assert!(error.to_string().contains("there is no former stage"), "{error}");
+    let error = file("gomoku", "[schedule]\nkind = \"gauntlet\"\npanel = []").unwrap_err();
+    assert!(error.to_string().contains("panel = []: it is empty"), "{error}");
+    let error = file("gomoku", "[schedule]\nkind = \"gauntlet\"\npanel = [\"a/b\"]").unwrap_err();
+    assert!(error.to_string().contains("a/b: "), "{error}");
+    let error = file("gomoku", "[schedule]\nkind = \"stages\"\nstages = []").unwrap_err();
+    assert!(error.to_string().contains("stages"), "{error}");
+    let error = file("gomoku", "[schedule]\nkind = \"knockout\"\nseeding = \"first\"").unwrap_err();
+    assert!(error.to_string().contains("seeding can be draw or entry"), "{error}");
+    let many = "[[stage]]\nkind = \"foursomes\"\nmeetings = 20000\nadvance = 4\n\
+        [[stage]]\nkind = \"foursomes\"\n";
+    let error = file("wojna", many).unwrap_err().to_string();
+    assert!(error.starts_with("line 5: [[stage]] number 1 meetings = 20000"), "{error}");
     let seats = "[[stage]]\nkind = \"foursomes\"\nadvance = 4\n[[stage]]\nkind = \"tables\"";
     check(seats, "");
 }
