@@ -59,7 +59,7 @@ def arguments():
     parser = argparse.ArgumentParser("drill", description=__doc__, formatter_class=layout)
     program = tournaments.ROOT / "target/release/arbiter"
     parser.add_argument("--arbiter", default=program, type=pathlib.Path, metavar="PROGRAM")
-    parser.add_argument("--matches", type=int, help="of the five games together (20000)")
+    parser.add_argument("--matches", type=int, help="of all tournaments together (20000)")
     parser.add_argument("--faults", type=int, help="how many happen (300)")
     parser.add_argument("--kinds", help="only these kinds, with commas between them")
     parser.add_argument("--seed", help="any text: the same faults again")

@@ -44,7 +44,7 @@ GAMES = [
 
 def stages(matches):
     """Stages of about so many matches: rounds that follow from results, again and again."""
-    legs = max(1, matches // 6 - 3)
+    legs = min(1000, max(1, matches // 6 - 3))
     return f"""
 [[stage]]
 kind = "swiss"

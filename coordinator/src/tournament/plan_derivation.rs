@@ -2,7 +2,7 @@
 //! this way. Every user can do the same with an export.
 //!
 //! A plan is a function of the tournament file, the edition's seed and its ordered bots. At
-//! tables it also depends on the plan's history, and for later rounds of episodes on results.
+//! tables it also depends on the plan's history, and for later rounds on results.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

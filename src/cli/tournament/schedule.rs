@@ -16,7 +16,7 @@ use arbiter_proto::v1::{GetTournamentRequest, ListBotsRequest};
 use arbiter_schedule::{
     Certificate, CertificateBuilder, CertificateError, Claim, ExtraPairs, FoursomesConfig,
     Knockout, Matches, NameKey, Opponents, Plan, PlannedMatch, Repetitions, RoundPlan, RoundRobin,
-    Schedule, Seeding, Sides, Solo, TableSeats, Tables,
+    Schedule, ScheduleError, Seeding, Sides, Solo, TableSeats, Tables,
 };
 use clap::Args;
 use serde_json::json;
@@ -550,7 +550,8 @@ impl Planner {
             && self.boards() > 1
         {
             let one_board = Schedule::RoundRobin(RoundRobin { boards: Repetitions::ONCE, ..rules });
-            let claim = Self { schedule: one_board, ..*self }.plan()?.claim();
+            let planner = Self { schedule: one_board, names: None, ..*self };
+            let claim = planner.plan()?.claim();
             for board in 0..self.boards() {
                 let on_board = self.plan()?.filter(|planned| u32::from(planned.board) == board);
                 let certificate = self.count(&claim, seats, on_board)?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use arbiter_schedule::swiss::Games;
 use arbiter_schedule::{
     BracketCertificate, Gauntlet, LadderRules, MatchBounds, RoundPlan, RoundsCertificate, Schedule,
-    SwissRules,
+    Seeding, SwissRules,
 };
 use serde_json::json;
 
