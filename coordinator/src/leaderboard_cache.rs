@@ -19,7 +19,7 @@ use arbiter_games::{Game, Games, Seed};
 use arbiter_proto::ids::EditionId;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, Contestant, RankedContestant, Tally};
-use sqlx::{Error, PgPool, Result};
+use sqlx::{Error, PgConnection, PgPool, Result};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::cache::Cache;
@@ -148,32 +148,48 @@ impl Leaderboard {
         // A snapshot, so that count and standings are consistent.
         let mut transaction = db::snapshot(pool).await?;
         let edition = editions::get(&mut *transaction, id).await?.ok_or(Error::RowNotFound)?;
-        let progress = Progress::from(&edition);
-        let (common, roster, contestants) = if let Some(earlier) = earlier {
-            let mut tallies = standings::of_edition(&mut *transaction, id).await?;
-            let plan_ranks = plan_ranks::of_edition(&mut *transaction, id).await?;
-            // Tied contestants stay in the order of the schedule.
-            let places = earlier.roster.iter().filter_map(|(entrant, _)| earlier.place(entrant));
-            let contestants = places.map(|RankedContestant { contestant, .. }| {
-                let Contestant { entrant, submitted_at, .. } = *contestant;
-                let tally = tallies.remove(&entrant).unwrap_or_default();
-                let plan_rank = plan_ranks.get(&entrant).copied();
-                Contestant { entrant, submitted_at, tally, plan_rank }
-            });
-            (earlier.common.clone(), Arc::clone(&earlier.roster), contestants.collect())
+        let leaderboard = if let Some(earlier) = earlier {
+            earlier.at(&mut transaction, &edition).await?
         } else {
             let tournament = tournaments::of_edition(&mut *transaction, id).await?;
             let common = Common::of(&tournament, games, edition.number)?;
-            let roster = Roster::of(&mut *transaction, id).await?;
+            let roster = Arc::new(Roster::of(&mut *transaction, id).await?);
             let contestants = standings::contestants(&mut transaction, id).await?;
-            (common, Arc::new(roster), contestants)
+            Self::ranked(&edition, common, roster, contestants)
         };
         transaction.commit().await?;
+        Ok(leaderboard)
+    }
+
+    /// The leaderboard of the same edition as this snapshot of the database has it.
+    pub async fn at(&self, db: &mut PgConnection, edition: &Edition) -> Result<Self> {
+        let mut tallies = standings::of_edition(&mut *db, edition.id).await?;
+        let plan_ranks = plan_ranks::of_edition(&mut *db, edition.id).await?;
+        // Tied contestants stay in the order of the schedule.
+        let places = self.roster.iter().filter_map(|(entrant, _)| self.place(entrant));
+        let contestants = places.map(|RankedContestant { contestant, .. }| {
+            let Contestant { entrant, submitted_at, .. } = *contestant;
+            let tally = tallies.remove(&entrant).unwrap_or_default();
+            let plan_rank = plan_ranks.get(&entrant).copied();
+            Contestant { entrant, submitted_at, tally, plan_rank }
+        });
+        let contestants = contestants.collect();
+        Ok(Self::ranked(edition, self.common.clone(), Arc::clone(&self.roster), contestants))
+    }
+
+    /// The leaderboard of these contestants.
+    fn ranked(
+        edition: &Edition,
+        common: Common,
+        roster: Arc<Roster>,
+        contestants: Vec<Contestant>,
+    ) -> Self {
+        let progress = Progress::from(edition);
         let places = ranking::rank(&common.game, contestants);
         let number =
             |(position, place): (usize, &RankedContestant)| (place.contestant.entrant, position);
         let positions = places.iter().enumerate().map(number).collect();
-        Ok(Self { common, counted: edition.counted, progress, places, roster, positions })
+        Self { common, counted: edition.counted, progress, places, roster, positions }
     }
 }
 

@@ -3,12 +3,13 @@
 //! # Why only new results are read
 //!
 //! Results never change, and an edition loses none: a match that is declared void stays in the
-//! editions that counted it. So a later reading goes only through the *gaps*, the numbers of
+//! editions that counted it. (A cancelled edition may even gain some: matches that were played later
+//! for the next edition.) So a later reading goes only through the *gaps*, the numbers of
 //! matches whose results are not there yet. If it does not find as many results as were counted
 //! since, the tables were changed in another way, and everything is read again.
 //!
-//! A result is left out until its lot is counted. So statistics and leaderboards have the same
-//! matches.
+//! A result is left out until its lot is counted. So statistics and leaderboards of one snapshot
+//! have the same matches, unless the edition is cancelled.
 
 use std::ops::Range;
 
@@ -16,11 +17,11 @@ use arbiter_games::Seed;
 use arbiter_proto::ids::EditionId;
 use arbiter_ranking::statistics::{Blocks, Measured, Statistics};
 use arbiter_ranking::{Entrant, PairResults, Rating, ratings};
-use sqlx::{Error, PgConnection, PgPool};
+use sqlx::{Error, PgConnection};
 
-use crate::db::editions::{self, Edition, EditionState};
+use crate::db::editions::{Edition, EditionState};
+use crate::db::lots;
 use crate::db::results::{self, KeyedResult};
-use crate::db::{self, lots};
 use crate::tournament::episode_rounds::episode_of;
 
 /// Maximum number of results of pairs: a match of several has one for each two seats.
@@ -76,24 +77,26 @@ impl CountedResults {
         }
     }
 
-    /// Reads the results that were counted since the last reading.
+    /// Reads the results that were counted since the last reading. `edition` is the edition in the
+    /// same snapshot of the database, since results and their count belong together.
     ///
     /// # Errors
     /// If there are too many, or the database fails.
-    pub async fn updated(self, pool: &PgPool) -> Result<Self, ReadError> {
-        // Results and their count belong together.
-        let mut snapshot = db::snapshot(pool).await?;
-        let edition = editions::get(&mut *snapshot, self.edition).await?;
-        let edition = edition.ok_or(Error::RowNotFound)?;
+    pub async fn updated(
+        self,
+        db: &mut PgConnection,
+        edition: &Edition,
+    ) -> Result<Self, ReadError> {
         let since = edition.counted - self.counted;
         let is_first = self.matches.is_empty();
         let nothing = Self::new(self.edition, self.is_episode);
-        let mut updated = self.read(&mut snapshot, &edition).await?;
-        if !is_first && i64::try_from(updated.newly_read) != Ok(since) {
-            updated = nothing.read(&mut snapshot, &edition).await?;
+        let updated = self.read(&mut *db, edition).await?;
+        if is_first || i64::try_from(updated.newly_read) == Ok(since) {
+            return Ok(updated);
         }
-        snapshot.commit().await?;
-        Ok(updated)
+        // Both together could need too much memory.
+        drop(updated);
+        nothing.read(db, edition).await
     }
 
     /// Reads the results in the gaps.

@@ -20,12 +20,15 @@ use super::counted_results::{CountedResults, EditionStatistics};
 use super::{Result, ServiceError};
 use crate::cache::Cache;
 use crate::db::editions::Edition;
+use crate::db::{self, editions};
 use crate::leaderboard_cache::Leaderboard;
 
 /// Maximum number of matches of an edition with statistics: they are in memory together.
 pub(super) const MAX_MATCHES: i64 = 2_000_000;
 /// Maximum total number of blocks of the editions whose statistics are kept.
 const MAX_KEPT_BLOCKS: usize = 4_000_000;
+/// The memory of a place of a leaderboard, in blocks.
+const PLACE_BLOCKS: usize = 20;
 /// Maximum memory of the results that are kept for the next computation, in bytes: those of about a
 /// million matches of two.
 const MAX_RESULTS_BYTES: usize = 128 << 20;
@@ -43,15 +46,17 @@ const PAUSE_FACTOR: u32 = 20;
 #[derive(Debug)]
 pub(crate) struct RankedStatistics {
     pub(super) all: EditionStatistics,
-    pub(super) board: Arc<Leaderboard>,
+    pub(super) board: Leaderboard,
 }
 
 impl RankedStatistics {
-    /// What it weighs in the cache: about the number of its blocks.
+    /// What it weighs in the cache: about the number of its blocks, and for each place of the
+    /// leaderboard as much as that many blocks.
     fn weight(&self) -> usize {
         let statistics = &self.all.statistics;
         let blocks = usize::try_from(statistics.blocks).unwrap_or(usize::MAX);
-        blocks.saturating_add(statistics.entrants.len()).max(1)
+        let places = PLACE_BLOCKS * self.board.places.len();
+        blocks.saturating_add(statistics.entrants.len()).saturating_add(places).max(1)
     }
 }
 
@@ -221,25 +226,28 @@ impl StatisticsCache {
         let newest = self.newest.clone();
         let board = Arc::clone(board);
         tasks.spawn(async move {
-            let basis = board.basis();
+            let mut basis = board.basis();
             let _turn = turn.acquire_owned().await;
             let started = Instant::now();
             // A task, so that a panic is a failure like any other.
             let work = tokio::spawn(async move {
                 let results = kept.get(&id, None).and_then(|results| results.take());
                 let results = results.unwrap_or_else(|| CountedResults::new(id, is_episode));
-                let (all, results) = compute(&pool, results, entrants, seed).await?;
+                let (results, board) = read(&pool, results, &board).await?;
+                let (all, results) = compute(results, entrants, seed).await?;
                 let counted = results.counted();
-                if results.can_grow() {
+                // A larger set would only push out those of all other editions.
+                if results.can_grow() && results.bytes() <= MAX_RESULTS_BYTES {
                     kept.insert(id, KeptResults(Mutex::new(Some(results))));
                 } else {
                     kept.remove(&id);
                 }
-                Ok::<_, String>((all, counted))
+                Ok::<_, String>((RankedStatistics { all, board }, counted))
             });
             let outcome = match work.await {
-                Ok(Ok((all, counted))) => {
-                    newest.insert(id, RankedStatistics { all, board });
+                Ok(Ok((statistics, counted))) => {
+                    basis = statistics.board.basis();
+                    newest.insert(id, statistics);
                     Ok(counted)
                 }
                 Ok(Err(failure)) => Err(failure),
@@ -253,14 +261,28 @@ impl StatisticsCache {
     }
 }
 
-/// Reads the new results of an edition and computes its statistics on another thread.
-async fn compute(
+/// Reads the new results of an edition and its leaderboard in one snapshot.
+async fn read(
     pool: &PgPool,
     results: CountedResults,
+    board: &Leaderboard,
+) -> Result<(CountedResults, Leaderboard), String> {
+    let text = |error: sqlx::Error| error.to_string();
+    let mut snapshot = db::snapshot(pool).await.map_err(text)?;
+    let edition = editions::get(&mut *snapshot, results.edition()).await.map_err(text)?;
+    let edition = edition.ok_or("the edition was deleted")?;
+    let board = board.at(&mut snapshot, &edition).await.map_err(text)?;
+    let results = results.updated(&mut snapshot, &edition).await;
+    snapshot.commit().await.map_err(text)?;
+    Ok((results.map_err(|error| error.to_string())?, board))
+}
+
+/// Computes the statistics of an edition on another thread.
+async fn compute(
+    mut results: CountedResults,
     entrants: Vec<Entrant>,
     seed: Seed,
 ) -> Result<(EditionStatistics, CountedResults), String> {
-    let mut results = results.updated(pool).await.map_err(|error| error.to_string())?;
     let newly_read = results.newly_read();
     tracing::debug!(edition = %results.edition(), newly_read, "computing statistics");
     let computing =

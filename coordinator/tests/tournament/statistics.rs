@@ -2,6 +2,7 @@
 //! episode.
 
 use arbiter_coordinator::access::{self, Role};
+use arbiter_coordinator::db;
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::leaderboard_cache::LeaderboardCache;
 use arbiter_coordinator::match_invalidation;
@@ -24,9 +25,16 @@ async fn entrants(database: &Database, edition: EditionId) -> Vec<Entrant> {
     entrants
 }
 
+/// Results with those that were counted since.
+async fn updated(results: CountedResults, database: &Database) -> CountedResults {
+    let mut snapshot = db::snapshot(&database.pool).await.unwrap();
+    let edition = editions::get(&mut *snapshot, results.edition()).await.unwrap().unwrap();
+    results.updated(&mut snapshot, &edition).await.unwrap()
+}
+
 /// All counted results of an edition.
 async fn read_all(database: &Database, edition: EditionId) -> CountedResults {
-    CountedResults::new(edition, false).updated(&database.pool).await.unwrap()
+    updated(CountedResults::new(edition, false), database).await
 }
 
 /// Expects that results give exactly the statistics that follow from a new reading.
@@ -100,10 +108,10 @@ async fn results_that_were_counted_since_give_the_same_statistics_as_all_results
         // With gaps between them.
         let part_lots: Vec<_> = lots.iter().skip(part).step_by(3).copied().collect();
         report_lots(&database, &queue, &part_lots).await;
-        results = results.updated(&database.pool).await.unwrap();
+        results = updated(results, &database).await;
         assert_eq!(results.newly_read(), 0, "results that are not counted are left out");
         count_all(&queue, cup).await;
-        results = results.updated(&database.pool).await.unwrap();
+        results = updated(results, &database).await;
         assert_eq!(results.newly_read(), part_lots.len(), "only new results are read");
         expect_statistics_of_all(&database, &mut results).await;
         if part == 0 {
@@ -112,7 +120,7 @@ async fn results_that_were_counted_since_give_the_same_statistics_as_all_results
         }
     }
     play_rest(&database, &queue, cup).await;
-    results = results.updated(&database.pool).await.unwrap();
+    results = updated(results, &database).await;
     assert!(!results.can_grow());
     expect_statistics_of_all(&database, &mut results).await;
 }
@@ -134,11 +142,11 @@ async fn the_edition_after_a_void_match_has_its_own_results() {
     let mut results = read_all(&database, second.id).await;
     assert_eq!((of_first.newly_read(), results.newly_read()), (8, 7));
     play_rest(&database, &queue, cup).await;
-    results = results.updated(&database.pool).await.unwrap();
+    results = updated(results, &database).await;
     assert_eq!(i64::try_from(results.newly_read()).unwrap(), second.matches - 7);
     expect_statistics_of_all(&database, &mut results).await;
     // The first edition was cancelled. It has the results that were played for the second one too.
-    let mut of_first = of_first.updated(&database.pool).await.unwrap();
+    let mut of_first = updated(of_first, &database).await;
     assert!(!of_first.can_grow());
     expect_statistics_of_all(&database, &mut of_first).await;
 }
@@ -158,7 +166,7 @@ async fn everything_is_read_again_if_results_do_not_fit_their_count() {
         UPDATE progress SET counted = counted - (SELECT count(*) FROM lost)";
     let lost = lots[3].first_match();
     sqlx::query(statement).bind(lost).execute(&database.pool).await.unwrap();
-    results = results.updated(&database.pool).await.unwrap();
+    results = updated(results, &database).await;
     assert_eq!(results.newly_read(), 7);
     expect_statistics_of_all(&database, &mut results).await;
 }
@@ -188,7 +196,7 @@ async fn the_mean_of_an_episode_is_over_the_episodes_that_a_bot_has_played() {
         let boards = LeaderboardCache::new(database.pool.clone(), Games::built_in());
         let board = boards.get(&edition).await.unwrap();
         let results = CountedResults::new(edition.id, true);
-        let mut results = results.updated(&database.pool).await.unwrap();
+        let mut results = updated(results, &database).await;
         let entrants = entrants(&database, edition.id).await;
         let statistics = results.statistics(&entrants, Seed::of_text("s")).statistics;
         let matches: Vec<_> = statistics.entrants.iter().map(|known| known.matches).collect();
