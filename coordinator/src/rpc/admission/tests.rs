@@ -10,7 +10,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// The methods that need no token.
-const OPEN: [&str; 19] = [
+const OPEN: [&str; 20] = [
     "CertifyEdition",
     "CheckEdition",
     "GetBot",
