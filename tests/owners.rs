@@ -333,6 +333,33 @@ fn while_a_knockout_is_frozen_only_owners_see_who_plays() {
     assert!(done(&rounds("")).contains("cup/5"));
 }
 
+#[test]
+fn while_a_swiss_is_frozen_the_rounds_of_its_official_edition_are_shown() {
+    let site = Site::open();
+    let text = "name = \"cup\"\ngame = \"gomoku\"\nrerun = \"manual\"\n[schedule]\n\
+        kind = \"swiss\"\nrounds = 1\n[submissions]\npreflight = false\n";
+    site.succeed(&["tournament", "create", &site.bots.file("cup.toml", text)]);
+    let path = |name: &str| site.bots.rascal(name, "honest", 0, "");
+    done(&site.submit(&site.ada, &path("one")));
+    done(&site.submit(&site.bob, &path("two")));
+    site.play();
+    site.rule("freeze", "0 seconds");
+    done(&site.submit(&site.bob, &path("three")));
+    site.play();
+    let rounds = |token: &str, more: &[&str]| {
+        site.run(token, &[&["tournament", "rounds", "cup"], more].concat())
+    };
+    let shown = done(&rounds("", &[]));
+    assert!(shown.starts_with("edition 1 of cup") && !shown.contains("three"), "{shown}");
+    assert!(!done(&rounds("", &["--trf"])).contains("three"));
+    let frozen = &["the leaderboards of cup are frozen since", "UTC", "organisers"][..];
+    refused(&rounds(&site.bob, &["--edition", "2"]), 3, frozen);
+    refused(&rounds(&site.bob, &["--edition", "2", "--trf"]), 3, frozen);
+    assert!(done(&rounds(&site.organiser, &[])).starts_with("edition 2 of cup"));
+    site.succeed(&["tournament", "close", "cup"]);
+    assert!(done(&rounds("", &[])).starts_with("edition 2 of cup"));
+}
+
 /// Its pairs follow from the names of its bots and the published seed.
 #[test]
 fn the_schedule_of_a_closed_tournament_lists_its_real_pairs() {

@@ -120,7 +120,8 @@ pub async fn apply(
     Ok(added)
 }
 
-/// The leaderboard of an edition with and without these matches.
+/// The leaderboard of an edition with and without these matches. Repeats all rounds of its plan, so
+/// it may compute for long.
 pub async fn preview(
     pool: &PgPool,
     games: &Games,
@@ -130,6 +131,7 @@ pub async fn preview(
     let mut transaction = db::snapshot(pool).await?;
     let db = &mut *transaction;
     db::lift_time_limits(&mut *db).await?;
+    db::limit_pause(&mut *db, db::MAX_PLANNING_PAUSE).await?;
     let void: HashSet<_> = matches.iter().copied().collect();
     let game = editions::game(&mut *db, games, edition.id).await?;
     let mut all = Tallies::new(&game);

@@ -204,7 +204,7 @@ impl Service {
             certificates: Cache::new(MAX_CERTIFICATES),
             collusion: Cache::new(MAX_COLLUSIONS),
             reply_times: Cache::new(MAX_REPLY_TIMES),
-            rounds: rounds::empty_cache(),
+            rounds: RoundsCache::default(),
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
             entry_outlook: EntryOutlook::default(),

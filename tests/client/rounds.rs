@@ -16,6 +16,7 @@ fn stage(number: u32, kind: &str, state: &str, bots: u32) -> RoundsStage {
         bots,
         rounds: 2,
         finished_rounds: 1,
+        begun_rounds: 2,
         ..RoundsStage::default()
     }
 }
@@ -53,6 +54,7 @@ fn swiss() -> GetRoundsResponse {
         stage: 1,
         round: 1,
         counted_rounds: 1,
+        columns: vec!["points".into()],
         standings: vec![row(1, "cyd", 1.0), row(2, "ada", 0.5), row(2, "b\u{1b}b", 0.5)],
         rounds: vec![round(1, true, first), round(2, false, second)],
         trf: "012 cup\n".into(),
@@ -105,7 +107,11 @@ fn all_rounds_of_a_knockout_are_shown() {
     };
     let rounds = vec![
         StageRound { number: 1, over: true, meetings: vec![meeting("ada", "extra_games", false)] },
-        StageRound { number: 2, over: false, meetings: vec![meeting("bob", "number", true)] },
+        StageRound {
+            number: 2,
+            over: false,
+            meetings: vec![meeting("bob", "number", true), meeting("", "", true)],
+        },
     ];
     let stages = vec![stage(1, "knockout", "cancelled", 4)];
     let rounds = GetRoundsResponse { edition: 1, stages, stage: 1, round: 1, rounds, ..swiss() };
@@ -117,10 +123,12 @@ fn all_rounds_of_a_knockout_are_shown() {
     assert!(lines.contains(&vec!["round", "2,", "not", "over"]), "{stdout}");
     let row = "ada 2 bob 2 bob (better number), third place cup/0 cup/1";
     assert!(lines.contains(&words(row)), "{stdout}");
+    let row = "ada 2 bob 2 third place cup/0 cup/1";
+    assert!(lines.contains(&words(row)), "an undecided meeting has no winner: {stdout}");
 }
 
 #[test]
-fn json_has_stages_then_standings_then_rounds() {
+fn json_has_stages_then_the_selection_then_standings_then_rounds() {
     let server = Server::start(Script { rounds: swiss(), ..Script::default() });
     let stdout = succeed(&server, &["tournament", "rounds", "cup", "--round", "1", "--json"]);
     let objects: Vec<Value> =
@@ -128,15 +136,20 @@ fn json_has_stages_then_standings_then_rounds() {
     let key = |object: &Value| object.as_object().unwrap().keys().next().unwrap().clone();
     let keys: Vec<_> = objects.iter().map(key).collect();
     let standing = "standing";
-    assert_eq!(keys, ["stage", "stage", standing, standing, standing, "round", "round"]);
+    let expected = ["stage", "stage", "selected", standing, standing, standing, "round", "round"];
+    assert_eq!(keys, expected);
+    let selected = json!({"edition": 2, "stage": 1, "round": 1, "counted_rounds": 1,
+        "columns": ["points"]});
+    assert_eq!(objects[2]["selected"], selected);
     let stage = json!({"edition": 2, "stage": 1, "kind": "swiss", "state": "running", "bots": 3,
-        "advance": 2, "advanced": [], "rounds": 2, "finished_rounds": 1});
+        "advance": 2, "advanced": [], "rounds": 2, "finished_rounds": 1,
+        "begun_rounds": 2});
     assert_eq!(objects[0]["stage"], stage);
-    assert_eq!(objects[2]["standing"]["points"], json!(1.0));
-    assert_eq!(objects[2]["standing"]["rating"], Value::Null);
+    assert_eq!(objects[3]["standing"]["points"], json!(1.0));
+    assert_eq!(objects[3]["standing"]["rating"], Value::Null);
     let bye = json!({"bots": [{"bot": "cyd", "points": 1.0, "score": [], "number": null}],
         "winner": null, "decided_by": null, "third_place": false, "matches": []});
-    assert_eq!(objects[5]["round"]["meetings"][1], bye);
+    assert_eq!(objects[6]["round"]["meetings"][1], bye);
 }
 
 #[test]

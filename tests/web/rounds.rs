@@ -137,14 +137,16 @@ fn a_swiss_is_shown_round_by_round() {
     let early = browser.get("/api/v1/tournaments/cup/rounds");
     assert_eq!(early.status, 409, "there is no edition yet");
     up.play("cup");
-    assert!(browser.page("/t/cup").contains("href=\"/t/cup/rounds\">Rounds of edition 1<"));
+    assert!(browser.page("/t/cup").contains("href=\"/t/cup/rounds\">Rounds<"));
     let last = get(&browser, "cup/rounds");
     assert_eq!((&last["round"], &last["counted_rounds"]), (&json!(3), &json!(3)));
     let stage = &last["stages"][0];
     assert_eq!((&stage["kind"], &stage["state"]), (&json!("swiss"), &json!("over")));
     assert_eq!((&stage["bots"], &stage["advance"]), (&json!(5), &Value::Null));
-    let rounds = list(&last, "rounds");
-    for round in rounds {
+    // Each request lists one round.
+    let rounds: Vec<_> = (1..=3).map(|number| listed_round(&browser, number)).collect();
+    assert_eq!(list(&last, "rounds"), &rounds[2..]);
+    for round in &rounds {
         assert_eq!(round["over"], true);
         let meetings = list(round, "meetings");
         let sizes: Vec<_> = meetings.iter().map(|meeting| list(meeting, "bots").len()).collect();
@@ -170,6 +172,7 @@ fn a_swiss_is_shown_round_by_round() {
         check_swiss_page(&browser, number, &after);
     }
     check_report(&up, &browser, &last);
+    check_without_report(&up, &browser, &bots);
     for (query, status, message) in [
         ("round=4", 404, "there is no round `4`"),
         ("round=0", 404, "there is no round `0`"),
@@ -186,13 +189,22 @@ fn a_swiss_is_shown_round_by_round() {
     up.close();
 }
 
+/// The only round that is listed if this one is selected.
+fn listed_round(browser: &Browser, number: usize) -> Value {
+    let rounds = get(browser, &format!("cup/rounds?round={number}"));
+    assert_eq!(rounds["stages"][0]["begun_rounds"], 3);
+    let [round] = &list(&rounds, "rounds")[..] else { panic!("{rounds}") };
+    assert_eq!((&rounds["round"], &round["round"]), (&json!(number), &json!(number)));
+    round.clone()
+}
+
 /// Compares the page of a round with the JSON.
 fn check_swiss_page(browser: &Browser, number: usize, rounds: &Value) {
     let page = browser.page(&format!("/t/cup/rounds?round={number}"));
     let standings: Vec<_> =
         rows(&page, "standings").into_iter().map(|row| row[1].clone()).collect();
     assert_eq!(standings, names(list(rounds, "standings")));
-    let meetings = list(&rounds["rounds"][number - 1], "meetings");
+    let meetings = list(&rounds["rounds"][0], "meetings");
     let pairings = rows(&page, "pairings");
     assert_eq!(pairings.len(), meetings.len());
     for (row, meeting) in pairings.iter().zip(meetings) {
@@ -234,6 +246,21 @@ fn check_report(up: &Up, browser: &Browser, rounds: &Value) {
         assert!(u64::from(*place) >= rank(row), "{report}");
     }
     assert!(report.contains("\nXXR 3\n"), "{report}");
+}
+
+/// TRF16 has no meetings of two games, so there is no report and no link to one.
+fn check_without_report(up: &Up, browser: &Browser, bots: &[String]) {
+    let link = "/rounds.trf?edition=1&amp;stage=1";
+    assert!(browser.page("/t/cup/rounds").contains(link));
+    create(up, "double", "[schedule]\nkind = \"swiss\"\ngames = 2\nrounds = 1\n", &bots[..2]);
+    up.play("double");
+    let page = browser.page("/t/double/rounds");
+    assert!(!page.contains("rounds.trf"), "{page}");
+    assert_eq!(rows(&page, "pairings").len(), 1);
+    let response = browser.get("/t/double/rounds.trf");
+    assert_eq!(response.status, 409);
+    let message = "only a Swiss of single games can be reported";
+    assert!(text(&response.body).contains(message), "{}", response.body);
 }
 
 #[test]
@@ -297,7 +324,8 @@ fn check_stages(up: &Up, browser: &Browser, edition: u32) {
         }
         assert_eq!((&advanced, &marked), (&field, &field), "stage {number}");
     }
-    for rounds in [&swiss, &finals] {
+    let swiss_start = get(browser, &format!("cup/rounds?edition={edition}&stage=1&round=1"));
+    for rounds in [&swiss_start, &swiss, &finals] {
         for round in list(rounds, "rounds") {
             let meetings = list(round, "meetings");
             check_matches(up, meetings);
@@ -361,10 +389,10 @@ fn gauntlets_and_ladders_show_means_and_ratings() {
     assert_eq!(rows(&browser.page("/t/trial/rounds"), "standings").len(), BOTS.len());
 
     let ladder = get(&browser, "ladder/rounds?round=1");
-    for round in list(&ladder, "rounds") {
+    let last = get(&browser, "ladder/rounds");
+    for round in [&ladder, &last].into_iter().flat_map(|rounds| list(rounds, "rounds")) {
         check_matches(&up, list(round, "meetings"));
     }
-    let last = get(&browser, "ladder/rounds");
     assert_ne!(last["standings"], ladder["standings"], "each round has its own standings");
     for rounds in [&ladder, &last] {
         let ratings = list(rounds, "standings").iter().map(|row| row["rating"].as_f64().unwrap());
@@ -377,5 +405,41 @@ fn gauntlets_and_ladders_show_means_and_ratings() {
     let response = browser.get("/t/league/rounds");
     assert!(response.body.contains("the schedule of league has no rounds"), "{}", response.body);
     assert!(!browser.page("/t/league").contains("/t/league/rounds"));
+    up.close();
+}
+
+#[test]
+fn frozen_rounds_are_hidden_as_pages_as_json_and_as_reports() {
+    let (up, browser, bots) = open();
+    for (name, schedule) in [
+        ("cup", "kind = \"swiss\"\nrounds = 1"),
+        ("trial", "kind = \"gauntlet\"\npanel = [\"ada\"]"),
+    ] {
+        up.create(&format!(
+            "name = \"{name}\"\ngame = \"gomoku\"\nrerun = \"manual\"\n[schedule]\n{schedule}\n\
+             [submissions]\npreflight = false\nfreeze = \"2020-01-01T00:00:00Z\"\n"
+        ));
+        for bot in &bots[..2] {
+            done(&up.command(&format!("submit {name} --house")).arg(bot).output().unwrap());
+        }
+        up.play(name);
+    }
+    let paths = ["/t/cup/rounds", "/t/cup/rounds.trf", "/api/v1/tournaments/cup/rounds"];
+    for path in paths {
+        for query in ["", "?edition=1&stage=1&round=1"] {
+            let response = browser.get(&format!("{path}{query}"));
+            assert_eq!(response.status, 403, "{path}{query}");
+            assert!(response.body.contains("the leaderboards of cup are frozen since"), "{path}");
+        }
+        assert!(up.get(path).starts_with("HTTP/1.0 200"), "{path} for the administrator");
+    }
+    // Who plays in a Swiss follows from results, and in a gauntlet from its bots.
+    let seats =
+        |tournament: &str| list(&get(&browser, &format!("{tournament}/matches/0")), "seats").len();
+    assert_eq!((seats("cup"), seats("trial")), (0, 2));
+    up.succeed("tournament close cup");
+    for path in paths {
+        assert_eq!(browser.get(path).status, 200, "{path} after the freeze");
+    }
     up.close();
 }

@@ -64,8 +64,9 @@ pub(crate) struct BracketBot {
 }
 
 impl Service {
-    /// The bracket of an edition, by default of the newest one; with stages, that of a stage, by
-    /// default of the last knockout that has begun. Stages are numbered from 1.
+    /// The bracket of an edition, by default of the newest one whose results are visible; with
+    /// stages, that of a stage, by default of the last knockout that has begun. Stages are numbered
+    /// from 1.
     ///
     /// # Errors
     /// If the schedule or the stage is no knockout, or if the edition is too large to show.
@@ -85,6 +86,8 @@ impl Service {
         let Some(rounds) = shown.rounds.as_ref() else {
             return Err(no_bracket(tournament.to_owned()));
         };
+        // A bracket may have all matches of the edition.
+        let _permit = self.permit(caller).await?;
         let begun = rounds.begun();
         let is_knockout = |stage: &BegunStage<'_>| matches!(stage.plan, StageKind::Knockout(_));
         let last = begun.iter().rposition(is_knockout).unwrap_or(begun.len() - 1);

@@ -18,6 +18,7 @@ use std::fmt::Display;
 
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use arbiter_proto::v1::MatchStatus;
+use arbiter_schedule::Schedule;
 use time::OffsetDateTime;
 
 use super::{Caller, Result, Service, ServiceError, format_time};
@@ -88,7 +89,9 @@ impl Service {
     pub(super) fn players_show_results(&self, tournament: &Tournament) -> Result<bool> {
         let file = TournamentFile::from_json(self.games(), &tournament.settings);
         let file = file.map_err(|error| unreadable(tournament, &error))?;
-        Ok(file.schedule.depends_on_results())
+        // A gauntlet has one round, which follows from its bots.
+        let is_gauntlet = matches!(file.schedule, Schedule::Gauntlet(_));
+        Ok(file.schedule.depends_on_results() && !is_gauntlet)
     }
 
     /// Refuses a visible edition with results that are not visible: those of the matches that were

@@ -6,11 +6,12 @@ use serde_json::json;
 
 use super::{Caller, DefaultEdition, Result, Service, ServiceError, match_name, parse_micros};
 use crate::access::Role;
+use crate::db::editions::EditionScope;
 use crate::db::invalidated_matches::MatchFilter;
 use crate::db::tournaments::Tournament;
 use crate::db::{editions, workers};
 use crate::match_invalidation::{self, InvalidationError, Preview, RankChange};
-use crate::tournament::lifecycle;
+use crate::tournament::{lifecycle, rounds};
 
 /// Maximum number of matches that a response names.
 const MAX_NAMED: usize = 20;
@@ -41,9 +42,7 @@ impl Service {
             match_invalidation::find(&mut connection, tournament.id, &filter, &named_matches).await;
         let matches = found.map_err(|error| refusal(&tournament, error))?;
         drop(connection);
-        let games = self.queue.games();
-        let scope = edition.scope();
-        let preview = match_invalidation::preview(&self.pool, games, scope, &matches).await?;
+        let preview = self.void_preview(edition.scope(), matches.clone()).await?;
         if request.apply {
             let mut transaction = self.pool.begin().await?;
             let db = &mut *transaction;
@@ -71,6 +70,19 @@ impl Service {
             self.changes.notify();
         }
         Ok(message(&tournament, &matches, edition.number, preview))
+    }
+
+    /// The leaderboard of an edition with and without these matches.
+    async fn void_preview(
+        &self,
+        edition: EditionScope,
+        matches: Vec<MatchNumber>,
+    ) -> Result<Preview> {
+        let pool = self.pool.clone();
+        let games = self.games().clone();
+        let preview =
+            async move { match_invalidation::preview(&pool, &games, edition, &matches).await };
+        Ok(rounds::replay_aside(preview).await?)
     }
 
     /// The requested worker and period.

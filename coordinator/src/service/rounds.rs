@@ -11,36 +11,66 @@ mod standings;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arbiter_games::Games;
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{self, GetRoundsRequest, GetRoundsResponse};
 use arbiter_schedule::Bot;
-use tokio::runtime::Handle;
+use sqlx::PgPool;
+use tokio::sync::Mutex;
 
 pub(super) use self::meetings::pair;
 use self::stage::planned_stages;
 pub(super) use self::stage::{BegunStage, StageKind};
-use super::{Caller, DefaultEdition, Result, Service, ServiceError};
+use super::bracket::draw;
+use super::{Bracket, Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::cache::Cache;
 use crate::db::editions::{Edition, EditionState};
 use crate::db::entrants::Roster;
 use crate::db::tournaments::Tournament;
 use crate::tournament::played_rounds::PlayedRounds;
-use crate::tournament::rounds;
+use crate::tournament::rounds::{self, replay_aside};
 
 /// Maximum number of matches of an edition whose rounds are shown. All are read, and those of a
 /// round are on one page.
 const MAX_SHOWN_MATCHES: i64 = 20_000;
 /// Maximum number of editions in the cache, each with less than 10 MB.
 const MAX_CACHED_EDITIONS: usize = 4;
-/// How long the rounds of an edition that is not complete are taken from the cache.
+/// How long the rounds of an edition that is being played are taken from the cache.
 const MAX_AGE: Duration = Duration::from_secs(2);
+/// The same for a cancelled edition: only other editions still play some of its matches.
+const MAX_CANCELLED_AGE: Duration = Duration::from_secs(60);
+/// Maximum number of editions whose rounds are computed once for all waiting requests. Of more, the
+/// rounds may be computed twice.
+const MAX_COMPUTED_EDITIONS: usize = 256;
 
-/// The rounds of editions, and whether the edition was complete. `None` if it has no rounds.
-pub(super) type RoundsCache = Cache<(EditionId, bool), Option<EditionRounds>>;
+/// The rounds of editions.
+#[derive(Clone, Debug)]
+pub(super) struct RoundsCache {
+    /// By edition and its state. `None` if the edition has no rounds.
+    ready: Cache<(EditionId, &'static str), Option<EditionRounds>>,
+    /// Locked while the rounds of an edition are computed.
+    computing: Cache<EditionId, Mutex<()>>,
+}
 
-/// An empty cache.
-pub(super) fn empty_cache() -> RoundsCache {
-    Cache::new(MAX_CACHED_EDITIONS)
+impl Default for RoundsCache {
+    fn default() -> Self {
+        Self {
+            ready: Cache::new(MAX_CACHED_EDITIONS),
+            computing: Cache::new(MAX_COMPUTED_EDITIONS),
+        }
+    }
+}
+
+impl RoundsCache {
+    /// The rounds of an edition, if they are new enough.
+    fn get(&self, edition: &Edition) -> Option<Arc<Option<EditionRounds>>> {
+        let max_age = match edition.state {
+            EditionState::Complete => None,
+            EditionState::Cancelled => Some(MAX_CANCELLED_AGE),
+            EditionState::Planning | EditionState::Running => Some(MAX_AGE),
+        };
+        self.ready.get(&(edition.id, edition.state.as_str()), max_age)
+    }
 }
 
 /// The rounds of an edition, and its bots.
@@ -110,7 +140,7 @@ impl ShownRounds {
 }
 
 impl Service {
-    /// The rounds of an edition; by default of the newest one.
+    /// The rounds of an edition; by default of the newest one whose results are visible.
     ///
     /// # Errors
     /// If the schedule has no rounds, if the edition is too large to show, or if there is no such
@@ -120,6 +150,15 @@ impl Service {
         caller: &Caller,
         request: GetRoundsRequest,
     ) -> Result<GetRoundsResponse> {
+        Ok(self.rounds_with_bracket(caller, request).await?.0)
+    }
+
+    /// Like [`Service::get_rounds`], with the bracket if the stage is a knockout.
+    pub(crate) async fn rounds_with_bracket(
+        &self,
+        caller: &Caller,
+        request: GetRoundsRequest,
+    ) -> Result<(GetRoundsResponse, Option<Bracket>)> {
         let shown = self.edition_rounds(caller, &request.tournament, request.edition).await?;
         let Some(rounds) = shown.rounds.as_ref() else {
             return Err(ServiceError::failed_precondition(format!(
@@ -128,28 +167,38 @@ impl Service {
                 request.tournament
             )));
         };
+        let columns = self.columns_of(shown.edition.id).await?;
+        // A response may have all matches of the edition.
+        let _permit = self.permit(caller).await?;
         let begun = rounds.begun();
         let position = shown.position(request.stage, rounds, begun.len() - 1)?;
         let stage = &begun[position];
-        let listed = stage.listed_rounds();
-        let round = selected_round(request.round, listed, stage)?;
+        let round = selected_round(request.round, stage.listed_rounds(), stage)?;
         let counted = stage.plan.finished_rounds().min(match stage.plan {
             StageKind::Swiss(_) | StageKind::Ladder(_) => round,
             _ => usize::MAX,
         });
-        let columns = self.columns_of(shown.edition.id).await?;
-        let trf = if request.trf { trf(&shown, rounds, stage, position)? } else { String::new() };
-        Ok(GetRoundsResponse {
+        let bracket = match stage.plan {
+            StageKind::Knockout(bracket) => Some(draw(&shown, rounds, stage, position, bracket)),
+            _ => None,
+        };
+        let report = trf(&shown, rounds, stage, position);
+        let response = GetRoundsResponse {
             edition: shown.edition.number,
             stages: stage_messages(rounds, &begun, &shown.edition),
             stage: to_u32(position + 1),
             round: to_u32(round),
             counted_rounds: to_u32(counted),
             standings: standings::standings(rounds, stage, counted, columns.len()),
-            rounds: meetings::rounds(&shown, rounds, stage, position),
+            rounds: match &bracket {
+                Some(bracket) => meetings::bracket_rounds(bracket),
+                None => meetings::round(&shown, rounds, stage, round).into_iter().collect(),
+            },
             columns,
-            trf,
-        })
+            has_report: report.is_ok(),
+            trf: if request.trf { report? } else { String::new() },
+        };
+        Ok((response, bracket))
     }
 
     /// The rounds of an edition that the caller may see.
@@ -161,7 +210,12 @@ impl Service {
     ) -> Result<ShownRounds> {
         let row = self.tournament(tournament).await?;
         let board = v1::LeaderboardRef { tournament: tournament.to_owned(), edition };
-        let (edition, _) = self.edition_of(Some(board), DefaultEdition::Newest, caller).await?;
+        // While the leaderboard is frozen, the official edition is the newest visible one.
+        let default = match self.visibility(&row, caller)?.frozen {
+            None => DefaultEdition::Newest,
+            Some(_) => DefaultEdition::Official,
+        };
+        let (edition, _) = self.edition_of(Some(board), default, caller).await?;
         // Matches of a cancelled edition may still be played while the leaderboard is frozen.
         self.require_results(&edition, caller).await?;
         if edition.matches > MAX_SHOWN_MATCHES {
@@ -172,33 +226,51 @@ impl Service {
                 edition.number
             )));
         }
-        let is_complete = edition.state == EditionState::Complete;
-        let key = (edition.id, is_complete);
-        let cached = self.rounds.get(&key, (!is_complete).then_some(MAX_AGE));
-        let rounds = if let Some(rounds) = cached {
-            rounds
-        } else {
-            let _permit = self.permit(caller).await?;
-            self.rounds.insert(key, self.replay_rounds(&edition).await?)
+        let rounds = match self.rounds.get(&edition) {
+            Some(rounds) => rounds,
+            None => self.replay_rounds(caller, &edition).await?,
         };
         Ok(ShownRounds { tournament: row, edition, rounds })
     }
 
-    /// Repeats the plan of an edition. The pairings of a large round take long to compute.
-    async fn replay_rounds(&self, edition: &Edition) -> Result<Option<EditionRounds>> {
+    /// Repeats the plan of an edition, once for all waiting requests. The lock and the permit are
+    /// kept until the plan is repeated, also if the client goes away.
+    async fn replay_rounds(
+        &self,
+        caller: &Caller,
+        edition: &Edition,
+    ) -> Result<Arc<Option<EditionRounds>>> {
+        let cache = self.rounds.clone();
+        let lock = cache.computing.get_or_insert_with(edition.id, Mutex::default);
+        let computing = lock.lock_owned().await;
+        if let Some(rounds) = cache.get(edition) {
+            return Ok(rounds);
+        }
+        let permit = self.permit(caller).await?;
         let pool = self.pool.clone();
         let games = self.games().clone();
         let edition = edition.clone();
         let replay = async move {
-            let mut db = pool.acquire().await?;
-            let played = rounds::played_rounds(&mut db, &games, &edition).await?;
-            let roster = Roster::of(&mut *db, edition.id).await?;
-            Ok::<_, sqlx::Error>(played.map(|played| EditionRounds::new(&roster, played)))
+            let rounds = read_rounds(&pool, &games, &edition).await;
+            let key = (edition.id, edition.state.as_str());
+            let rounds = rounds.map(|rounds| cache.ready.insert(key, rounds));
+            drop((permit, computing));
+            rounds
         };
-        let runtime = Handle::current();
-        let replayed = tokio::task::spawn_blocking(move || runtime.block_on(replay)).await;
-        Ok(replayed.map_err(|_| ServiceError::stopping())??)
+        Ok(replay_aside(replay).await?)
     }
+}
+
+/// Repeats the plan of an edition. `None` if it has no rounds.
+async fn read_rounds(
+    pool: &PgPool,
+    games: &Games,
+    edition: &Edition,
+) -> sqlx::Result<Option<EditionRounds>> {
+    let mut db = pool.acquire().await?;
+    let played = rounds::played_rounds(&mut db, games, edition).await?;
+    let roster = Roster::of(&mut *db, edition.id).await?;
+    Ok(played.map(|played| EditionRounds::new(&roster, played)))
 }
 
 /// The selected round of a stage with so many rounds, from 1; by default the last one that is over.
@@ -261,6 +333,7 @@ fn stage_messages(
         advanced: rounds.names(stage.advanced),
         rounds: to_u32(stage.plan.round_count()),
         finished_rounds: to_u32(stage.plan.finished_rounds()),
+        begun_rounds: to_u32(stage.begun_rounds()),
         ..v1::RoundsStage::default()
     };
     let mut stages: Vec<_> = begun.iter().map(message).collect();

@@ -1,5 +1,7 @@
 //! Tournaments and their editions: creates, starts, ends, deletes, checks and shows them.
 
+use std::sync::Arc;
+
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{
     self, CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse,
@@ -10,6 +12,7 @@ use arbiter_proto::v1::{
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Caller, DefaultEdition, Result, Service, ServiceError, beacon, change, game_packages, micros,
@@ -195,8 +198,9 @@ impl Service {
             let error = "only organisers may compare the seeds of all records";
             return Err(ServiceError::permission_denied(error));
         }
-        let _permit = self.permit(caller).await?;
-        let (matches, mut differences) = self.check_standings(&row, &edition).await?;
+        let permit = Arc::new(self.permit(caller).await?);
+        let (matches, mut differences) =
+            self.check_standings(&row, &edition, Arc::clone(&permit)).await?;
         if editions::keeps_void_result(&mut *self.pool.acquire().await?, edition.id).await? {
             differences.push("a voided result still counts".to_owned());
         }
@@ -227,11 +231,13 @@ impl Service {
 
 impl Service {
     /// Compares the standings of an edition with its results. Returns the number of matches in the
-    /// standings, and the differences.
+    /// standings, and the differences. The permit is kept until the rounds are repeated, also if
+    /// the client goes away.
     async fn check_standings(
         &self,
         tournament: &tournaments::Tournament,
         edition: &editions::Edition,
+        permit: Arc<Option<OwnedSemaphorePermit>>,
     ) -> Result<(i64, Vec<String>)> {
         let is_replaced = edition.state == EditionState::Cancelled
             && self.newest(tournament).await?.id != edition.id;
@@ -241,7 +247,14 @@ impl Service {
         }
         let differences = self.queue.verify_standings(edition.scope()).await?;
         let mut differences: Vec<_> = differences.iter().map(ToString::to_string).collect();
-        differences.extend(rounds::rank_differences(&self.queue, edition.id).await?);
+        let queue = self.queue.clone();
+        let id = edition.id;
+        let compare = async move {
+            let differences = rounds::rank_differences(&queue, id).await;
+            drop(permit);
+            differences
+        };
+        differences.extend(rounds::replay_aside(compare).await?);
         let matches = editions::counted(&self.pool, edition.id).await?;
         Ok((matches, differences))
     }

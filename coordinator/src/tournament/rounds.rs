@@ -11,7 +11,8 @@ use arbiter_games::{Games, Score, Seed};
 use arbiter_proto::ids::{EditionId, MatchNumber};
 use arbiter_ranking::Entrant;
 use arbiter_schedule::{NameKey, Plan, PlannedMatch, RoundPlan};
-use sqlx::{Error, PgConnection};
+use sqlx::{Error, PgConnection, PgTransaction};
+use tokio::runtime::Handle;
 
 use super::TournamentFile;
 use super::edition_matches::EditionMatches;
@@ -139,6 +140,11 @@ impl<'a> Rounds<'a> {
         }
     }
 
+    /// The ranks of these entrants by the results so far, if the plan decides them.
+    fn ranks_of(&self, entrants: &[Entrant]) -> Option<BTreeMap<Entrant, u32>> {
+        self.ranks().map(|ranks| entrants.iter().copied().zip(ranks).collect())
+    }
+
     /// Stores the ranks of the entrants of an edition, if the plan decides them.
     pub(super) async fn store_ranks(
         &self,
@@ -146,9 +152,22 @@ impl<'a> Rounds<'a> {
         edition: EditionId,
         entrants: &[Entrant],
     ) -> sqlx::Result<()> {
-        let Some(ranks) = self.ranks() else { return Ok(()) };
-        plan_ranks::set(db, edition, &entrants.iter().copied().zip(ranks).collect()).await
+        let Some(ranks) = self.ranks_of(entrants) else { return Ok(()) };
+        plan_ranks::set(db, edition, &ranks).await
     }
+}
+
+/// Runs a replay of rounds on a thread for blocking work: the pairings of a large round take long
+/// to compute. The replay ends even if the returned future is dropped.
+///
+/// # Errors
+/// Those of the replay, and [`Error::WorkerCrashed`] if the coordinator is stopping.
+pub(crate) async fn replay_aside<T: Send + 'static>(
+    replay: impl Future<Output = sqlx::Result<T>> + Send + 'static,
+) -> sqlx::Result<T> {
+    let runtime = Handle::current();
+    let replayed = tokio::task::spawn_blocking(move || runtime.block_on(replay)).await;
+    replayed.map_err(|_| Error::WorkerCrashed)?
 }
 
 /// The score of each seat of a match.
@@ -168,11 +187,16 @@ pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> sqlx::Result<
     let Some(planned) = editions::matches_if_round_ended(pool, edition).await? else {
         return Ok(false);
     };
+    // The replay is long, so it comes before any row is locked.
+    let replay = {
+        let queue = queue.clone();
+        async move { NextRound::of(&queue, edition, planned).await }
+    };
+    let Some(next) = replay_aside(replay).await? else { return Ok(false) };
     let mut transaction = pool.begin().await?;
     let db = &mut *transaction;
     db::lift_time_limits(&mut *db).await?;
-    let row = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
-    absences::lock(&mut *db, row.tournament).await?;
+    absences::lock(&mut *db, next.edition.tournament).await?;
     // If another coordinator has planned this round in the meantime, the number of matches has
     // changed.
     if !editions::lock(&mut *db, edition, planned).await? {
@@ -180,34 +204,68 @@ pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> sqlx::Result<
         transaction.rollback().await?;
         return Ok(false);
     }
-    add_next_round(db, queue.games(), &row).await?;
+    next.add(db).await?;
     transaction.commit().await?;
     Ok(true)
 }
 
-async fn add_next_round(
-    db: &mut PgConnection,
-    games: &Games,
-    edition: &Edition,
-) -> sqlx::Result<()> {
-    let id = edition.id;
-    let tournament = tournaments::of_edition(&mut *db, id).await?;
-    let file = TournamentFile::from_json(games, &tournament.settings)
-        .map_err(|error| inconsistent(id, &error.to_string()))?;
-    let field = StoredField::of(&mut *db, &tournament, edition).await?;
-    let rounds =
-        field.replay(db, &file, edition, edition.matches, &HashSet::new(), |_, _| {}).await?;
-    if rounds.first < edition.matches {
-        return Err(inconsistent(id, &format!("round {} is not over", rounds.finished + 1)));
+/// The next round of an edition whose planned matches are all counted.
+struct NextRound {
+    edition: Edition,
+    file: TournamentFile,
+    /// Its matches, with entrants in their seats.
+    matches: Vec<Match>,
+    /// The ranks after the round before, if the plan decides them.
+    ranks: Option<BTreeMap<Entrant, u32>>,
+    /// Whether more matches may follow after it.
+    is_open_ended: bool,
+}
+
+impl NextRound {
+    /// The round after the first `planned` matches of an edition. `None` if it has more by now.
+    async fn of(queue: &Queue, edition: EditionId, planned: i64) -> sqlx::Result<Option<Self>> {
+        let mut transaction = replay_snapshot(queue).await?;
+        let db = &mut *transaction;
+        let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
+        if edition.matches != planned {
+            return Ok(None);
+        }
+        let id = edition.id;
+        let tournament = tournaments::of_edition(&mut *db, id).await?;
+        let file = TournamentFile::from_json(queue.games(), &tournament.settings)
+            .map_err(|error| inconsistent(id, &error.to_string()))?;
+        let field = StoredField::of(&mut *db, &tournament, &edition).await?;
+        let rounds = field.replay(db, &file, &edition, planned, &HashSet::new(), |_, _| {}).await?;
+        if rounds.first < planned {
+            return Err(inconsistent(id, &format!("round {} is not over", rounds.finished + 1)));
+        }
+        let matches = with_entrants(rounds.matches().into_iter(), &field.entrants).collect();
+        let ranks = rounds.ranks_of(&field.entrants);
+        let is_open_ended = rounds.is_open_ended();
+        Ok(Some(Self { edition, file, matches, ranks, is_open_ended }))
     }
-    rounds.store_ranks(&mut *db, id, &field.entrants).await?;
-    let mut adding = EditionMatches::new(&mut *db, &file, edition.scope(), 0).await?;
-    let round = with_entrants(rounds.matches().into_iter(), &field.entrants).collect::<Vec<_>>();
-    adding.add(&mut *db, round.into_iter()).await?;
-    adding.finish(db, rounds.is_open_ended()).await.map_err(|error| match error {
-        PlanError::Database(cause) => cause,
-        PlanError::Invalid(_, reason) => inconsistent(id, &reason),
-    })
+
+    /// Adds it to its edition, which is locked.
+    async fn add(self, db: &mut PgConnection) -> sqlx::Result<()> {
+        let Self { edition, file, matches, ranks, is_open_ended } = self;
+        if let Some(ranks) = ranks {
+            plan_ranks::set(&mut *db, edition.id, &ranks).await?;
+        }
+        let mut adding = EditionMatches::new(&mut *db, &file, edition.scope(), 0).await?;
+        adding.add(&mut *db, matches.into_iter()).await?;
+        adding.finish(db, is_open_ended).await.map_err(|error| match error {
+            PlanError::Database(cause) => cause,
+            PlanError::Invalid(_, reason) => inconsistent(edition.id, &reason),
+        })
+    }
+}
+
+/// A snapshot for a replay of rounds, which pauses while it computes pairings.
+async fn replay_snapshot(queue: &Queue) -> sqlx::Result<PgTransaction<'static>> {
+    let mut transaction = db::snapshot(queue.pool()).await?;
+    db::lift_time_limits(&mut *transaction).await?;
+    db::limit_pause(&mut *transaction, db::MAX_PLANNING_PAUSE).await?;
+    Ok(transaction)
 }
 
 fn inconsistent(edition: EditionId, reason: &str) -> Error {
@@ -372,9 +430,9 @@ pub(crate) async fn ranks_without(
 }
 
 /// Compares the stored ranks of an edition with those that follow from its plan and results.
-/// Returns a description of each difference.
+/// Returns a description of each difference. Repeats all rounds: [`replay_aside`].
 pub async fn rank_differences(queue: &Queue, edition: EditionId) -> sqlx::Result<Vec<String>> {
-    let mut transaction = db::snapshot(queue.pool()).await?;
+    let mut transaction = replay_snapshot(queue).await?;
     let db = &mut *transaction;
     let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
     let stored = plan_ranks::of_edition(&mut *db, edition.id).await?;

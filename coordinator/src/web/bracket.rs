@@ -13,7 +13,8 @@ use crate::service::{Bracket, BracketBot, BracketMeeting, BracketRound};
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct BracketQuery {
-    /// The edition's number. Default: the newest edition.
+    /// The edition's number. Default: the newest edition, or the official one while leaderboards
+    /// are frozen.
     edition: Option<i32>,
     /// The stage's number. Default: the last knockout that has begun.
     stage: Option<u32>,

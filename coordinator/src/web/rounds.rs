@@ -20,7 +20,8 @@ const TRF_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RoundsQuery {
-    /// The edition's number. Default: the newest edition.
+    /// The edition's number. Default: the newest edition, or the official one while leaderboards
+    /// are frozen.
     edition: Option<i32>,
     /// The stage's number. Default: the last one that has begun.
     stage: Option<u32>,
@@ -42,18 +43,10 @@ pub(super) async fn show(
     Query(query): Query<RoundsQuery>,
 ) -> Result<Markup, WebError> {
     let request = query.request(&tournament, false);
-    let response = session.service.get_rounds(&session.caller, request).await?;
+    let (response, bracket) = session.service.rounds_with_bracket(&session.caller, request).await?;
     let mut stages = response.stages.iter();
     let stage = stages.find(|stage| stage.number == response.stage);
     let stage = stage.expect("the response describes one of its stages");
-    let drawing = if stage.kind == "knockout" {
-        let edition = Some(response.edition);
-        let stage = Some(stage.number);
-        let bracket = session.service.bracket(&session.caller, &tournament, edition, stage).await?;
-        bracket::drawing(&tournament, &bracket)
-    } else {
-        html! {}
-    };
     let title = format!("{tournament}: rounds");
     let body = html! {
         p { "Edition " (response.edition) ". " (summary(&response)) }
@@ -63,12 +56,12 @@ pub(super) async fn show(
         h2 { (standings_title(stage, response.counted_rounds)) }
         (standings(&tournament, stage, &response))
         @if let Some(note) = note(stage) { p.quiet { (note) } }
-        @match stage.kind.as_str() {
-            "knockout" => (drawing),
-            "swiss" | "ladder" => (selected_round(&tournament, stage, &response)),
-            _ => (other_pages(&tournament, response.edition)),
+        @match (&bracket, stage.kind.as_str()) {
+            (Some(bracket), _) => (bracket::drawing(&tournament, bracket)),
+            (None, "swiss" | "ladder") => (selected_round(&tournament, stage, &response)),
+            (None, _) => (other_pages(&tournament, response.edition)),
         }
-        @if stage.kind == "swiss" {
+        @if response.has_report {
             p {
                 a href={ "/t/" (tournament) "/rounds.trf?edition=" (response.edition) "&stage=" (stage.number) } download {
                     "Download the report for checkers (TRF16)"
@@ -142,7 +135,7 @@ fn stage_state(stage: &RoundsStage) -> Markup {
             _ if stage.rounds == 1 => { "being played." }
             _ => { "round " (finished + 1) " of " (stage.rounds) " is being played." }
         }
-        @if let Some(advance) = stage.advance.filter(|_| stage.advanced.is_empty()) {
+        @if let Some(advance) = stage.advance.filter(|_| stage.state == "running") {
             " The best " (advance) " advance to stage " (stage.number + 1) "."
         }
     }
@@ -177,8 +170,8 @@ fn note(stage: &RoundsStage) -> Option<&'static str> {
     match stage.kind.as_str() {
         "swiss" => Some(
             "Points decide, then Buchholz (the sum of the opponents' points), then Sonneborn–Berger \
-             (each opponent's points times those won against it). Bots with equal points are paired \
-             by their numbers.",
+             (each opponent's points times those won against it). A bye counts like an opponent \
+             with as many points as the bot. Bots with equal points are paired by their numbers.",
         ),
         "ladder" => Some("Ratings are on the scale of Elo, with 0 for the mean bot."),
         "gauntlet" => Some(
@@ -239,7 +232,7 @@ fn selected_round(tournament: &str, stage: &RoundsStage, response: &GetRoundsRes
     };
     let link =
         |round: u32| format!("?edition={}&stage={}&round={round}", response.edition, stage.number);
-    let has_next = response.rounds.iter().any(|other| other.number > round.number);
+    let has_next = round.number < stage.begun_rounds;
     html! {
         h2 { "Round " (round.number) @if !round.over { ", not over" } }
         (pairings(tournament, round))
@@ -273,7 +266,7 @@ fn pairings(tournament: &str, round: &StageRound) -> Markup {
 fn other_pages(tournament: &str, edition: i32) -> Markup {
     html! {
         p {
-            "All results: "
+            "All results of the edition: "
             a href={ "/t/" (tournament) "/matrix?edition=" (edition) } { "head to head" } ", "
             a href={ "/t/" (tournament) "/matches?edition=" (edition) } { "matches" } "."
         }

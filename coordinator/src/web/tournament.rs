@@ -195,7 +195,7 @@ fn editions(tournament: &Tournament, now: OffsetDateTime) -> Markup {
             }
         }
         @if let Some((path, name)) = rounds_page(tournament) {
-            p { a href={ "/t/" (tournament.name) (path) } { (name) " of edition " (newest.number) } }
+            p { a href={ "/t/" (tournament.name) (path) } { (name) } }
         }
         (layout::table("Editions", "editions", &heads, tournament.editions.iter().map(row)))
         @for edition in tournament.editions.iter().filter(|edition| !edition.plan.is_empty()) {
@@ -204,7 +204,8 @@ fn editions(tournament: &Tournament, now: OffsetDateTime) -> Markup {
     }
 }
 
-/// The page of the rounds of an edition, and its name, if the schedule has rounds.
+/// The page of the rounds, and its name, if the schedule has rounds. It selects the edition: the
+/// newest one may be hidden.
 fn rounds_page(tournament: &Tournament) -> Option<(&'static str, &'static str)> {
     match actions::schedule(tournament)? {
         Schedule::Knockout(_) => Some(("/bracket", "Bracket")),

@@ -18,7 +18,8 @@ use crate::output::{Columns, Output, fields, merge, non_empty, print};
     --stage it is the last one that has begun, without --round the last round that is over. Of a \
     knockout all rounds are shown.
 
---json prints the stages, then the standings, then the rounds, one object per line.
+--json prints the stages, then what is selected, then the standings, then the rounds, one object \
+    per line.
 --trf prints the report of a swiss of single games in FIDE's format TRF16, which programs of chess \
     arbiters and checkers of pairings read.
 
@@ -31,13 +32,13 @@ pub(super) struct ShowRounds {
     /// The tournament.
     #[arg(value_name = "T")]
     tournament: String,
-    /// The edition; by default the newest.
+    /// The edition; by default the newest, or the official one while leaderboards are frozen.
     #[arg(long, value_name = "E")]
     edition: Option<i32>,
     /// The stage, from 1; by default the last one that has begun.
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..))]
     stage: Option<u32>,
-    /// The round, from 1; by default the last one that is over, or the first.
+    /// The round of a swiss or ladder, from 1; by default the last one that is over, or the first.
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(1..))]
     round: Option<u32>,
     /// Print one JSON object per line.
@@ -182,23 +183,32 @@ fn result(bot: &MeetingBot) -> String {
     }
 }
 
-/// The winner of a meeting of a knockout, and why it won if not by its games.
+/// The winner of a meeting of a knockout, and why it won if not by its games; and whether the
+/// meeting decides the third place.
 fn winner(meeting: &StageMeeting) -> String {
     let reason = match meeting.decided_by.as_str() {
         "extra_games" => " (extra games)",
         "number" => " (better number)",
         _ => "",
     };
-    let place = if meeting.third_place { ", third place" } else { "" };
-    format!("{}{reason}{place}", meeting.winner)
+    let winner = format!("{}{reason}", meeting.winner);
+    let place = if meeting.third_place { "third place" } else { "" };
+    [winner.as_str(), place]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn print_json(out: &mut Output, response: &GetRoundsResponse) -> Result<(), Failure> {
     for stage in &response.stages {
-        let about = fields!(stage; kind, state, bots, advance, advanced, rounds, finished_rounds);
+        let about = fields!(stage; kind, state, bots, advance, advanced, rounds, finished_rounds,
+            begun_rounds);
         let number = json!({ "edition": response.edition, "stage": stage.number });
         out.json(&json!({ "stage": merge(number, about) }))?;
     }
+    let selected = fields!(response; edition, stage, round, counted_rounds, columns);
+    out.json(&json!({ "selected": selected }))?;
     for row in &response.standings {
         let about = fields!(row; rank, tied, bot, advanced, points, buchholz, sonneborn_berger,
             rating, mean, matches, score, number);

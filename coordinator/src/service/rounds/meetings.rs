@@ -7,50 +7,49 @@ use arbiter_schedule::{Bot, half_points};
 
 use super::{BegunStage, EditionRounds, ShownRounds, StageKind, to_u32};
 use crate::db::tournaments::Tournament;
-use crate::service::bracket::{BracketBot, BracketMeeting, BracketRound, draw};
-use crate::service::match_name;
+use crate::service::{Bracket, BracketBot, BracketMeeting, BracketRound, match_name};
 use crate::tournament::played_rounds::{PlayedRound, RoundMatch};
 
-/// The rounds of a stage so far, if its kind has meetings.
-pub(super) fn rounds(
+/// A round of a swiss or a ladder, from 1. `None` for other kinds.
+pub(super) fn round(
     shown: &ShownRounds,
     rounds: &EditionRounds,
     stage: &BegunStage<'_>,
-    position: usize,
-) -> Vec<StageRound> {
+    number: usize,
+) -> Option<StageRound> {
     match stage.plan {
-        StageKind::Listed(_) | StageKind::Gauntlet(_) => Vec::new(),
-        StageKind::Knockout(bracket) => {
-            let drawn = draw(shown, rounds, stage, position, bracket);
-            drawn.rounds.into_iter().map(bracket_round).collect()
-        }
+        StageKind::Listed(_) | StageKind::Gauntlet(_) | StageKind::Knockout(_) => None,
         StageKind::Swiss(_) | StageKind::Ladder(_) => {
+            let index = number.checked_sub(1)?;
             let pairings = Pairings { tournament: &shown.tournament, rounds, stage };
-            let all = stage.rounds.iter().enumerate();
-            all.map(|(index, round)| pairings.round(index, round)).collect()
+            Some(pairings.round(index, stage.rounds.get(index)?))
         }
     }
 }
 
-fn bracket_round(BracketRound { round, meetings }: BracketRound) -> StageRound {
-    let over = meetings.iter().all(|meeting| meeting.winner.is_some());
-    let bot = |BracketBot { name, number, score }: BracketBot| MeetingBot {
-        bot: name,
-        score: score.iter().map(ToString::to_string).collect(),
-        number: Some(to_u32(number)),
+/// The rounds of a bracket so far.
+pub(super) fn bracket_rounds(bracket: &Bracket) -> Vec<StageRound> {
+    bracket.rounds.iter().map(bracket_round).collect()
+}
+
+fn bracket_round(BracketRound { round, meetings }: &BracketRound) -> StageRound {
+    let bot = |bot: &BracketBot| MeetingBot {
+        bot: bot.name.clone(),
+        score: bot.score.iter().map(ToString::to_string).collect(),
+        number: Some(to_u32(bot.number)),
         points: None,
     };
-    let meeting = |meeting: BracketMeeting| StageMeeting {
-        bots: meeting.bots.into_iter().map(bot).collect(),
-        matches: meeting.matches,
-        winner: meeting.winner.unwrap_or_default(),
+    let meeting = |meeting: &BracketMeeting| StageMeeting {
+        bots: meeting.bots.iter().map(bot).collect(),
+        matches: meeting.matches.clone(),
+        winner: meeting.winner.clone().unwrap_or_default(),
         decided_by: meeting.decided_by.unwrap_or_default().to_owned(),
         third_place: meeting.is_for_third_place,
     };
     StageRound {
-        number: to_u32(round),
-        over,
-        meetings: meetings.into_iter().map(meeting).collect(),
+        number: to_u32(*round),
+        over: meetings.iter().all(|meeting| meeting.winner.is_some()),
+        meetings: meetings.iter().map(meeting).collect(),
     }
 }
 

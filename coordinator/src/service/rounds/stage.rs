@@ -124,12 +124,22 @@ impl<'a> BegunStage<'a> {
         }
     }
 
+    /// The number of rounds that have begun.
+    pub(super) fn begun_rounds(&self) -> usize {
+        match self.plan {
+            StageKind::Listed(_) | StageKind::Gauntlet(_) => 1,
+            StageKind::Knockout(bracket) => bracket.rounds().len(),
+            StageKind::Swiss(_) | StageKind::Ladder(_) => self.rounds.len(),
+        }
+    }
+
     /// The number of rounds whose meetings are listed.
     pub(super) fn listed_rounds(&self) -> usize {
         match self.plan {
             StageKind::Listed(_) | StageKind::Gauntlet(_) => 0,
-            StageKind::Knockout(bracket) => bracket.rounds().len(),
-            StageKind::Swiss(_) | StageKind::Ladder(_) => self.rounds.len(),
+            StageKind::Knockout(_) | StageKind::Swiss(_) | StageKind::Ladder(_) => {
+                self.begun_rounds()
+            }
         }
     }
 }

@@ -79,6 +79,14 @@ macro_rules! parameters {
             $($rest)*
         }
     };
+    ($head:tt { $($fields:tt)* } edition or newest visible; $($rest:tt)*) => {
+        parameters! { $head { $($fields)* }
+            /// The edition's number. Default: the newest edition, or the official one while
+            /// leaderboards are frozen for the caller.
+            edition?: Option<i32>;
+            $($rest)*
+        }
+    };
     ($head:tt { $($fields:tt)* } match; $($rest:tt)*) => {
         parameters! { $head {
             $($fields)*
@@ -257,7 +265,7 @@ endpoints! {
 
     /// The bracket of a knockout, as far as it is played.
     GetBracket -> Bracket, tag "schedules" at "tournaments/{tournament}/bracket" {
-        tournament; edition or newest;
+        tournament; edition or newest visible;
         /// The stage's number. Default: the last knockout that has begun.
         stage?: Option<u32>;
     }
@@ -266,11 +274,11 @@ endpoints! {
     ///
     /// For schedules in rounds: swiss, ladder, gauntlet, knockout and stages.
     GetRounds -> EditionRounds, tag "schedules" at "tournaments/{tournament}/rounds" {
-        tournament; edition or newest;
+        tournament; edition or newest visible;
         /// The stage's number. Default: the last one that has begun.
         stage?: Option<u32>;
-        /// The number of the round after which the standings are. Default: the last one that is
-        /// over, or the first.
+        /// Swiss and ladder: the number of the round that is listed, and after which the standings
+        /// are. Default: the last one that is over, or the first. A knockout shows all rounds.
         round?: Option<u32>;
     }
 

@@ -17,17 +17,19 @@ resource! {
         stages: Vec<RoundsStage> = all(message.stages);
         /// The number of the stage that the following fields are about.
         stage: u32;
-        /// The number of the selected round; null if the stage has one round that is not listed.
+        /// Swiss and ladder: the number of the selected round. Without meaning for a knockout, of
+        /// which all rounds are listed; null for other kinds.
         round: Option<u32> = (message.round > 0).then_some(message.round);
-        /// The number of rounds that the standings count: all up to the selected round that are
-        /// over.
+        /// Swiss and ladder: the number of rounds that the standings count, all up to the selected
+        /// round that are over. Other kinds: the number of rounds that are over; the standings
+        /// count all results.
         counted_rounds: u32;
         /// The names of the components of a score.
         columns: Vec<String>;
         /// The standings of the stage, best first.
         standings: Vec<StageStanding> = all(message.standings);
-        /// The rounds of the stage so far, the first one first, for kinds with meetings: swiss,
-        /// ladder and knockout.
+        /// The selected round of a swiss or a ladder; all rounds of a knockout so far, the first one
+        /// first; empty for other kinds.
         rounds: Vec<StageRound> = all(message.rounds);
     }
 }
@@ -52,6 +54,8 @@ resource! {
         rounds: u32;
         /// The number of its rounds that are over.
         finished_rounds: u32;
+        /// The number of its rounds that have begun.
+        begun_rounds: u32;
     }
 }
 
@@ -69,7 +73,8 @@ resource! {
         advanced: bool;
         /// Swiss: a won game is a point, a drawn one half a point.
         points: Option<f64>;
-        /// Swiss: the sum of the opponents' points.
+        /// Swiss: the sum of the opponents' points. Here and in `sonneborn_berger`, a bye counts
+        /// like an opponent with as many points as the bot.
         buchholz: Option<f64>;
         /// Swiss: the sum, over all opponents, of their points times those that the bot won against
         /// them.
