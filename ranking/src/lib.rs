@@ -2,8 +2,8 @@
 //!
 //! Every tie-break of a game is a sum of small integers over matches, and tie-breaks are compared
 //! from the left. A ranking is therefore a [`Tally`] for each entrant and a sort. Results may be
-//! added in any order. Sums are exact. Only means are floating-point numbers. They do not affect the
-//! ranking.
+//! added in any order. Sums are exact. Only means are floating-point numbers. They do not affect
+//! the ranking.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -62,7 +62,8 @@ impl Total {
 }
 
 impl ListedRound {
-    /// A plan of these matches, with their legs. `totals` are the scores that each bot brings along.
+    /// A plan of these matches, with their legs. `totals` are the scores that each bot brings
+    /// along.
     pub(crate) fn new(
         seats: usize,
         matches: impl Iterator<Item = PlannedMatch>,
@@ -71,7 +72,8 @@ impl ListedRound {
         Self { seats, matches: matches.collect(), is_over: false, totals }
     }
 
-    /// Like [`Self::new`] for tables, which have no legs: those of the same bots get different ones.
+    /// Like [`Self::new`] for tables, which have no legs: those of the same bots get different
+    /// ones.
     pub(crate) fn of_tables(
         seats: usize,
         tables: impl Iterator<Item = PlannedMatch>,

@@ -3,8 +3,8 @@
 //! # Why only new results are read
 //!
 //! Results never change, and an edition loses none: a match that is declared void stays in the
-//! editions that counted it. (A cancelled edition may even gain some: matches that were played later
-//! for the next edition.) So a later reading goes only through the *gaps*, the numbers of
+//! editions that counted it. (A cancelled edition may even gain some: matches that were played
+//! later for the next edition.) So a later reading goes only through the *gaps*, the numbers of
 //! matches whose results are not there yet. If it does not find as many results as were counted
 //! since, the tables were changed in another way, and everything is read again.
 //!

@@ -175,7 +175,7 @@ async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
         start_tournament(&database, &tournament_file(blackjack::game(), lines), 6).await;
     play_round(&queue, &edition, worker, 300).await;
     for table in ["matches", "lots", "progress", "editions"] {
-        let planning = plan_next_round(&queue, edition.id);
+        let planning = Box::pin(plan_next_round(&queue, edition.id));
         let result = kill_at_table(&database.pool, table, planning).await;
         assert!(result.is_err(), "{table}");
         assert_eq!(plan_size(&database, edition.id).await, (6, true), "{table}");

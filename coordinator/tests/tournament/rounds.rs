@@ -229,7 +229,7 @@ async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
     play_round(&queue, &edition, worker, false).await;
     let ones = "SELECT count(*) FROM plan_ranks WHERE rank = 1";
     for table in ["plan_ranks", "matches", "lots", "progress", "editions"] {
-        let planning = plan_next_round(&queue, edition.id);
+        let planning = Box::pin(plan_next_round(&queue, edition.id));
         let result = kill_at_table(&database.pool, table, planning).await;
         assert!(result.is_err(), "{table}");
         assert_eq!(plan_size(&database, edition.id).await, (8, true), "{table}");

@@ -1,9 +1,9 @@
 //! The strengths of the model of Bradley and Terry that fit results best.
 //!
-//! The logarithm of the likelihood is concave in the logarithms of the strengths, so Newton's method
-//! finds its maximum. Each of its steps solves a system of linear equations by conjugate gradients
-//! (Hestenes and Stiefel, 1952), divided by the diagonal: the matrix has an entry for each pair that
-//! met. A long step is shortened.
+//! The logarithm of the likelihood is concave in the logarithms of the strengths, so Newton's
+//! method finds its maximum. Each of its steps solves a system of linear equations by conjugate
+//! gradients (Hestenes and Stiefel, 1952), divided by the diagonal: the matrix has an entry for
+//! each pair that met. A long step is shortened.
 
 use core::cmp::Ordering;
 use std::collections::BTreeMap;

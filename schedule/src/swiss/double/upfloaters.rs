@@ -3,10 +3,10 @@
 //! A set of them is possible if its players and those with the highest score can be paired, and all
 //! others too. As few as possible move up (C4), so each of them meets one with the highest score.
 //! So a pairing of *all* players tells everything about a set, and the best set is that of a
-//! matching of maximum weight: most pairs of two with the highest score (C4), fewest upfloaters with the
-//! lowest scores (C5), most pairs inside the score group below (C6), and fewest who floated in the
-//! previous round (C7). Of these sets, the first one in the order of the rules is chosen player by
-//! player.
+//! matching of maximum weight: most pairs of two with the highest score (C4), fewest upfloaters
+//! with the lowest scores (C5), most pairs inside the score group below (C6), and fewest who
+//! floated in the previous round (C7). Of these sets, the first one in the order of the rules is
+//! chosen player by player.
 //!
 //! Large fields need a shorter way. It looks at a few players only, and assumes that the others can
 //! always be paired. So it can only find a set that is as good as the best one, or better but
