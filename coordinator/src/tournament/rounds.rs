@@ -190,7 +190,7 @@ pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> sqlx::Result<
     // The replay is long, so it comes before any row is locked.
     let replay = {
         let queue = queue.clone();
-        async move { NextRound::of(&queue, edition, planned).await }
+        Box::pin(async move { NextRound::of(&queue, edition, planned).await })
     };
     let Some(next) = replay_aside(replay).await? else { return Ok(false) };
     let mut transaction = pool.begin().await?;
