@@ -28,8 +28,8 @@ resource! {
         columns: Vec<String>;
         /// The standings of the stage, best first.
         standings: Vec<StageStanding> = all(message.standings);
-        /// The selected round of a swiss or a ladder; all rounds of a knockout so far, the first one
-        /// first; empty for other kinds.
+        /// The selected round of a swiss or a ladder; all rounds of a knockout so far, the first
+        /// one first; empty for other kinds.
         rounds: Vec<StageRound> = all(message.rounds);
     }
 }
