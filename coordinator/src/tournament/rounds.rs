@@ -190,7 +190,7 @@ pub async fn plan_next_round(queue: &Queue, edition: EditionId) -> sqlx::Result<
     // The replay is long, so it comes before any row is locked.
     let replay = {
         let queue = queue.clone();
-        async move { NextRound::of(&queue, edition, planned).await }
+        Box::pin(async move { NextRound::of(&queue, edition, planned).await })
     };
     let Some(next) = replay_aside(replay).await? else { return Ok(false) };
     let mut transaction = pool.begin().await?;
@@ -430,7 +430,7 @@ pub(crate) async fn ranks_without(
 }
 
 /// Compares the stored ranks of an edition with those that follow from its plan and results.
-/// Returns a description of each difference. Repeats all rounds: [`replay_aside`].
+/// Returns a description of each difference. Repeats all rounds, so it may compute for long.
 pub async fn rank_differences(queue: &Queue, edition: EditionId) -> sqlx::Result<Vec<String>> {
     let mut transaction = replay_snapshot(queue).await?;
     let db = &mut *transaction;
