@@ -156,12 +156,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/matches/{number}/record", get(match_page::record))
         .route("/t/{tournament}/matches/{number}/retry", post(actions::retry))
         .route("/t/{tournament}/matches.csv", get(csv_export::matches))
-        .route("/t/{tournament}/bots/{bot}", get(bot::show))
-        .route("/t/{tournament}/bots/{bot}/withdraw", post(actions::withdraw))
-        .route("/t/{tournament}/bots/{bot}/reinstate", post(actions::reinstate))
-        .route("/t/{tournament}/bots/{bot}/versions/{number}", get(version::show))
-        .route("/t/{tournament}/bots/{bot}/versions/{number}/live", get(version::live))
-        .route("/t/{tournament}/bots/{bot}/versions/{number}/retry", post(actions::retry_trial))
+        .merge(bot_routes())
         .route("/queue", get(queue::show))
         .route("/workers", get(worker_audit::show))
         .route("/workers/suspend", post(worker_audit::suspend))
@@ -181,6 +176,17 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .merge(tricks_http)
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request))
+}
+
+/// The routes of a bot and its versions.
+fn bot_routes() -> Router<WebState> {
+    Router::new()
+        .route("/t/{tournament}/bots/{bot}", get(bot::show))
+        .route("/t/{tournament}/bots/{bot}/withdraw", post(actions::withdraw))
+        .route("/t/{tournament}/bots/{bot}/reinstate", post(actions::reinstate))
+        .route("/t/{tournament}/bots/{bot}/versions/{number}", get(version::show))
+        .route("/t/{tournament}/bots/{bot}/versions/{number}/live", get(version::live))
+        .route("/t/{tournament}/bots/{bot}/versions/{number}/retry", post(actions::retry_trial))
 }
 
 /// The routes that create a tournament.

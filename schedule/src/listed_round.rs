@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use arbiter_games::Score;
 
-use super::rounds::Rounds;
+use super::rounds::{Rounds, add_score};
 use super::shared_ranks::shared_ranks;
 use super::{Bot, MatchBounds, PlannedMatch, ScheduleError};
 
@@ -46,12 +46,7 @@ impl Total {
     /// Adds a match.
     fn add(&mut self, score: &Score) {
         self.matches += 1;
-        if self.scores.len() < score.0.len() {
-            self.scores.resize(score.0.len(), 0);
-        }
-        for (sum, part) in self.scores.iter_mut().zip(&score.0) {
-            *sum += i128::from(*part);
-        }
+        add_score(&mut self.scores, score);
     }
 
     /// Compares the scores per match, from the left.

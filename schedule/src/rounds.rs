@@ -85,3 +85,13 @@ fn check_results<'a>(
     }
     Ok(())
 }
+
+/// Adds a score to the sums of scores: one number for each component.
+pub(crate) fn add_score(sums: &mut Vec<i128>, score: &Score) {
+    if sums.len() < score.0.len() {
+        sums.resize(score.0.len(), 0);
+    }
+    for (sum, part) in sums.iter_mut().zip(&score.0) {
+        *sum += i128::from(*part);
+    }
+}

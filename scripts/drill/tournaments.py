@@ -43,7 +43,7 @@ GAMES = [
 
 
 def stages(matches):
-    """Stages of about so many matches: rounds that follow from results, again and again."""
+    """Three stages with about this number of matches."""
     legs = min(1000, max(1, matches // 6 - 3))
     return f"""
 [[stage]]
@@ -65,14 +65,14 @@ best_of = 2
 
 
 def schedule(game, bots, matches):
-    """A schedule of about so many matches."""
+    """A schedule of about this number of matches."""
     if game == "cup":
         return stages(matches)
     return f"[schedule]\n{one_schedule(game, bots, matches)}"
 
 
 def one_schedule(game, bots, matches):
-    """The keys of a schedule of about so many matches."""
+    """The keys of a schedule of about this number of matches."""
     pairs = bots * (bots - 1) // 2
     if game == "wojna":
         return f'kind = "foursomes"\ngames = {matches}'

@@ -273,8 +273,8 @@ async fn read_rounds(
     Ok(played.map(|played| EditionRounds::new(&roster, played)))
 }
 
-/// The selected round of a stage with so many rounds, from 1; by default the last one that is over.
-/// 0 if the stage lists no rounds.
+/// The selected round of a stage with this number of rounds, from 1; by default the last one that
+/// is over. 0 if the stage lists no rounds.
 fn selected_round(number: Option<u32>, listed: usize, stage: &BegunStage<'_>) -> Result<usize> {
     let Some(number) = number else {
         return Ok(stage.plan.finished_rounds().max(1).min(listed));

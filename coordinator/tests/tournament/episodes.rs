@@ -2,20 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use arbiter_coordinator::db::editions::{self, Edition};
+use arbiter_coordinator::db::editions::Edition;
 use arbiter_coordinator::db::matches::Match;
 use arbiter_coordinator::db::results::SeatedResult;
 use arbiter_coordinator::queue::{Queue, ReportStatus};
 use arbiter_coordinator::tournament::rounds::plan_next_round;
 use arbiter_games::{Score, SeatResult, blackjack};
-use arbiter_proto::ids::{EditionId, WorkerId};
+use arbiter_proto::ids::WorkerId;
 
 use crate::fixture::{
-    listed_matches, listed_results, planned_matches, start_tournament, tournament_file,
+    kill_planner, listed_matches, listed_results, plan_size, planned_matches, start_tournament,
+    tournament_file,
 };
 use crate::play::RandomWorkers;
 use crate::support::test_clock::AtTime as _;
-use crate::support::{Database, START, kill_at_table, report};
+use crate::support::{Database, START, report};
 
 /// A planned table: the bots in its seats, and their chips.
 type Table = (Vec<usize>, Vec<i64>);
@@ -117,12 +118,6 @@ async fn play_round(queue: &Queue, edition: &Edition, worker: WorkerId, chips: i
     while queue.count(edition.tournament).await.unwrap() > 0 {}
 }
 
-/// The number of planned matches, and whether the plan is open-ended.
-async fn plan_size(database: &Database, edition: EditionId) -> (i64, bool) {
-    let edition = editions::get(&database.pool, edition).await.unwrap().unwrap();
-    (edition.matches, edition.open_ended)
-}
-
 #[tokio::test]
 async fn a_round_waits_for_all_matches_of_the_round_before() {
     let database = Database::new().await;
@@ -175,9 +170,7 @@ async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
         start_tournament(&database, &tournament_file(blackjack::game(), lines), 6).await;
     play_round(&queue, &edition, worker, 300).await;
     for table in ["matches", "lots", "progress", "editions"] {
-        let planning = Box::pin(plan_next_round(&queue, edition.id));
-        let result = kill_at_table(&database.pool, table, planning).await;
-        assert!(result.is_err(), "{table}");
+        kill_planner(&queue, edition.id, table).await;
         assert_eq!(plan_size(&database, edition.id).await, (6, true), "{table}");
     }
     assert!(plan_next_round(&queue, edition.id).await.unwrap());

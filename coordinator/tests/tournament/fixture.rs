@@ -10,6 +10,7 @@ use arbiter_coordinator::db::matches::{self, Match, Seats};
 use arbiter_coordinator::db::results::{self, SeatedResult};
 use arbiter_coordinator::db::tournaments::Tournament;
 use arbiter_coordinator::queue::Queue;
+use arbiter_coordinator::tournament::rounds::plan_next_round;
 use arbiter_coordinator::tournament::stored_plan::{self, Positions};
 use arbiter_coordinator::tournament::{
     IfRunning, LifecycleError, OpenError, OpenRequest, TournamentFile, lifecycle, open_edition,
@@ -19,7 +20,7 @@ use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use arbiter_ranking::Entrant;
 use time::OffsetDateTime;
 
-use crate::support::{Database, START};
+use crate::support::{Database, START, kill_at_table};
 
 /// The preset of a game. Checks that the files of its house bots exist.
 pub(crate) fn preset(game: impl Display) -> TournamentFile {
@@ -174,4 +175,17 @@ pub(crate) async fn cancel_tournament(
     let tournament = lifecycle::cancel(&mut transaction, id, now).await?;
     transaction.commit().await?;
     Ok(tournament)
+}
+
+/// The number of planned matches, and whether the plan is open-ended.
+pub(crate) async fn plan_size(database: &Database, edition: EditionId) -> (i64, bool) {
+    let edition = editions::get(&database.pool, edition).await.unwrap().unwrap();
+    (edition.matches, edition.open_ended)
+}
+
+/// Plans the next round, and kills the planner when it writes to a table.
+pub(crate) async fn kill_planner(queue: &Queue, edition: EditionId, table: &str) {
+    let planning = Box::pin(plan_next_round(queue, edition));
+    let result = kill_at_table(queue.pool(), table, planning).await;
+    assert!(result.is_err(), "{table}");
 }

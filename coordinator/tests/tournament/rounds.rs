@@ -15,12 +15,12 @@ use arbiter_ranking::Entrant;
 use arbiter_schedule::{Bot, NameKey, RoundPlan};
 
 use crate::fixture::{
-    listed_matches, listed_results, open_edition, planned_matches, start_tournament,
-    tournament_file,
+    kill_planner, listed_matches, listed_results, open_edition, plan_size, planned_matches,
+    start_tournament, tournament_file,
 };
 use crate::play::RandomWorkers;
 use crate::support::test_clock::AtTime as _;
-use crate::support::{Database, START, kill_at_table, report, report_all};
+use crate::support::{Database, START, report, report_all};
 
 /// A Swiss tournament, a round robin of its best bots, and a final.
 const STAGES: &str = "[[stage]]\nkind = \"swiss\"\nrounds = 3\nadvance = 4\n\
@@ -56,12 +56,6 @@ async fn report_round(queue: &Queue, edition: &Edition, worker: WorkerId, draws:
             assert_eq!(report_all(queue, &[reported]).await, [ReportStatus::Accepted]);
         }
     }
-}
-
-/// The number of planned matches, and whether the plan is open-ended.
-async fn plan_size(database: &Database, edition: EditionId) -> (i64, bool) {
-    let edition = editions::get(&database.pool, edition).await.unwrap().unwrap();
-    (edition.matches, edition.open_ended)
 }
 
 /// The leaderboard of an edition: the rank of each entrant, whether it is shared.
@@ -229,9 +223,7 @@ async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
     play_round(&queue, &edition, worker, false).await;
     let ones = "SELECT count(*) FROM plan_ranks WHERE rank = 1";
     for table in ["plan_ranks", "matches", "lots", "progress", "editions"] {
-        let planning = Box::pin(plan_next_round(&queue, edition.id));
-        let result = kill_at_table(&database.pool, table, planning).await;
-        assert!(result.is_err(), "{table}");
+        kill_planner(&queue, edition.id, table).await;
         assert_eq!(plan_size(&database, edition.id).await, (8, true), "{table}");
         assert_eq!(database.number(ones).await, 8, "{table}");
     }

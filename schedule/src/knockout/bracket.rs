@@ -7,7 +7,7 @@ use arbiter_games::Score;
 
 use super::{Knockout, SIDES};
 use crate::planned_match::counted;
-use crate::rounds::Rounds;
+use crate::rounds::{Rounds, add_score};
 use crate::seeded_mix::{NameKey, mix};
 use crate::{Bot, MatchBounds, Pairing, PlannedMatch};
 
@@ -91,13 +91,7 @@ impl Meeting {
     fn add(&mut self, seats: [Bot; 2], scores: &[Score]) {
         self.games += 1;
         for (bot, score) in seats.into_iter().zip(scores) {
-            let sums = &mut self.scores[usize::from(bot != self.bots[0])];
-            if sums.len() < score.0.len() {
-                sums.resize(score.0.len(), 0);
-            }
-            for (sum, part) in sums.iter_mut().zip(&score.0) {
-                *sum += i128::from(*part);
-            }
+            add_score(&mut self.scores[usize::from(bot != self.bots[0])], score);
         }
     }
 

@@ -173,7 +173,7 @@ impl StagePlan {
             }
             _ => vec![Total::default(); best.len()],
         };
-        self.start(field, totals).expect("a plan for so many bots was made at the beginning");
+        self.start(field, totals).expect("the size of each stage was checked at the beginning");
     }
 }
 

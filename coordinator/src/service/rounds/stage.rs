@@ -165,7 +165,7 @@ pub(super) fn planned_stages(plan: &RoundPlan) -> Vec<v1::RoundsStage> {
     all.into_iter().skip(stages.started().len()).collect()
 }
 
-/// The number of rounds of a stage with so many bots.
+/// The number of rounds of a stage with this number of bots.
 fn round_count(schedule: &StageSchedule, bots: usize) -> usize {
     match schedule {
         StageSchedule::RoundRobin(_) | StageSchedule::Foursomes(_) | StageSchedule::Tables(_) => 1,
