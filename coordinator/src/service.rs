@@ -36,6 +36,7 @@ mod error;
 mod estimates;
 mod game_guides;
 mod game_packages;
+mod home;
 mod leaderboard_freeze;
 mod lease_return_limit;
 mod match_invalidation;
@@ -54,6 +55,7 @@ mod statistics;
 mod statistics_cache;
 mod submissions;
 mod tokens;
+mod tournament_heading;
 mod tournaments;
 mod trials;
 mod watches;
@@ -68,12 +70,14 @@ pub use counted_results::{CountedResults, EditionStatistics, ReadError};
 pub use error::{ErrorKind, ServiceError};
 pub use estimates::counted_certificate;
 pub(crate) use game_guides::GameGuide;
+pub(crate) use home::{HomePage, Leader, TournamentCard};
 pub(crate) use matches::Planned;
 pub(crate) use overview::WorkersOverview;
 pub(crate) use rankings::place;
 pub(crate) use received_bundle::MAX_BUNDLE;
 pub(crate) use reports::{Delivery, DeliveryContents};
 pub use set_aside_matches::SetAsideGroup;
+pub(crate) use tournament_heading::{RoundsView, TournamentHeading};
 pub(crate) use trials::is_over as trial_is_over;
 pub use workers::WorkerService;
 pub(crate) use workers::{AdmittedWorker, MAX_SLOTS, suspended};
@@ -146,6 +150,8 @@ pub struct Parts {
     rounds: RoundsCache,
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
+    /// The home page of organisers (true) and of others (false).
+    home_pages: Cache<bool, HomePage>,
     entry_outlook: EntryOutlook,
     edition_watches: EditionWatches,
     bundles: BundlePieces,
@@ -207,6 +213,7 @@ impl Service {
             rounds: RoundsCache::default(),
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
+            home_pages: Cache::new(2),
             entry_outlook: EntryOutlook::default(),
             edition_watches: EditionWatches::default(),
             bundles: BundlePieces::default(),

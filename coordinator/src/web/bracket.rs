@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use crate::service::{Bracket, BracketBot, BracketMeeting, BracketRound};
 
 /// The query string of the page.
@@ -27,9 +28,8 @@ pub(super) async fn show(
     Query(BracketQuery { edition, stage }): Query<BracketQuery>,
 ) -> Result<Markup, WebError> {
     let bracket = session.service.bracket(&session.caller, &tournament, edition, stage).await?;
-    let title = format!("{tournament}: bracket");
     let body = html! { p { "Edition " (bracket.edition) ". " } (drawing(&tournament, &bracket)) };
-    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+    Ok(TournamentPage::new(&tournament, Tab::Rounds).render(&session, &body).await)
 }
 
 /// A bracket with its state: a list of meetings for each round.

@@ -13,6 +13,7 @@ use tokio_stream::StreamExt as _;
 use super::error::{WebError, none_if};
 use super::layout;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use crate::db::entrants::Roster;
 use crate::db::matches::Match;
 use crate::service::{Planned, counted_certificate};
@@ -62,7 +63,6 @@ pub(super) async fn list(
     played.truncate(MATCHES_PER_PAGE as usize);
     let number = |status: &MatchStatus| Some(status.r#match.parse::<MatchName>().ok()?.number.0);
     let last = played.last().and_then(number);
-    let title = format!("{tournament}: matches");
     let columns = match played.first() {
         Some(status) => session.service.score_columns(&status.r#match).await?,
         None => Vec::new(),
@@ -90,7 +90,7 @@ pub(super) async fn list(
             }
         }
     };
-    Ok(layout::tournament_page((&tournament, "Matches"), &title, &session, &body))
+    Ok(TournamentPage::new(&tournament, Tab::Matches).render(&session, &body).await)
 }
 
 /// All planned matches and the certificate of their balance.
@@ -115,7 +115,6 @@ pub(super) async fn schedule(
     planned.truncate(MATCHES_PER_PAGE as usize);
     let last = planned.last().filter(|_| has_next).map(|planned| planned.number.0);
     let beacon = session.service.beacon_of(&tournament).await?;
-    let title = format!("{tournament}: schedule");
     let query = format!("?edition={}&bot={bot}", edition.number);
     let body = html! {
         p {
@@ -141,7 +140,8 @@ pub(super) async fn schedule(
             @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next matches" } }
         }
     };
-    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+    let page = TournamentPage::below(&tournament, Tab::Matches, "Schedule");
+    Ok(page.render(&session, &body).await)
 }
 
 /// The certificate of an edition, or `None` if its schedule has none.

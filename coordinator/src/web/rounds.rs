@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use super::{bracket, download, layout};
 
 /// The content type of a report in TRF16.
@@ -47,7 +48,6 @@ pub(super) async fn show(
     let mut stages = response.stages.iter();
     let stage = stages.find(|stage| stage.number == response.stage);
     let stage = stage.expect("the response describes one of its stages");
-    let title = format!("{tournament}: rounds");
     let body = html! {
         p { "Edition " (response.edition) ". " (summary(&response)) }
         @if response.stages.len() > 1 { (stage_links(&response)) }
@@ -69,7 +69,7 @@ pub(super) async fn show(
             }
         }
     };
-    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+    Ok(TournamentPage::new(&tournament, Tab::Rounds).render(&session, &body).await)
 }
 
 /// The report of a Swiss stage in FIDE's format TRF16.
@@ -117,10 +117,7 @@ fn stage_name(stage: &RoundsStage) -> String {
 
 /// The name of a kind at the beginning of a text.
 fn kind_name(kind: &str) -> String {
-    let words = kind.replace('_', " ");
-    let mut letters = words.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
+    layout::label(&kind.replace('_', " "))
 }
 
 /// The state of a stage in a sentence or two.

@@ -15,6 +15,7 @@ use super::chart::{self, Interval};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use crate::service::ErrorKind;
 
 const BOTS_PER_PAGE: u32 = 50;
@@ -72,7 +73,6 @@ pub(super) async fn show(
         name_contains: String::new(),
         pairs: true,
     };
-    let title = format!("{tournament}: statistics");
     let body = match session.service.get_statistics(&session.caller, request).await {
         Ok(statistics) => page(&tournament, query, statistics),
         // They are computed now, or the edition is too large.
@@ -83,7 +83,7 @@ pub(super) async fn show(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(layout::tournament_page((&tournament, "Statistics"), &title, &session, &body))
+    Ok(TournamentPage::new(&tournament, Tab::Statistics).render(&session, &body).await)
 }
 
 fn page(tournament: &str, query: StatisticsQuery, mut all: GetStatisticsResponse) -> Markup {
