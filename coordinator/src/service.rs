@@ -46,6 +46,7 @@ mod progress_cache;
 mod ranking_watch;
 mod rankings;
 mod received_bundle;
+mod records;
 mod reply_times;
 mod reports;
 mod rounds;
@@ -72,6 +73,7 @@ pub(crate) use matches::Planned;
 pub(crate) use overview::WorkersOverview;
 pub(crate) use rankings::place;
 pub(crate) use received_bundle::MAX_BUNDLE;
+pub(crate) use records::HeldRecord;
 pub(crate) use reports::{Delivery, DeliveryContents};
 pub use set_aside_matches::SetAsideGroup;
 pub(crate) use trials::is_over as trial_is_over;
@@ -100,6 +102,7 @@ use game_guides::GuideCache;
 use game_packages::InspectedPackage;
 use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
+use records::PublicReads;
 use rounds::RoundsCache;
 use statistics_cache::StatisticsCache;
 
@@ -138,6 +141,7 @@ pub struct Parts {
     pub(crate) token_throttle: TokenThrottle,
     pub(crate) clock: Clock,
     query_limit: ConcurrencyLimit,
+    public_reads: PublicReads,
     /// Certificates of editions whose plans are complete.
     certificates: Cache<EditionId, v1::Certificate>,
     /// Searches for collusion in editions that are over.
@@ -201,6 +205,7 @@ impl Service {
             suspensions: Suspensions::default(),
             changes: ChangeNotifier::default(),
             query_limit: ConcurrencyLimit::default(),
+            public_reads: PublicReads::default(),
             certificates: Cache::new(MAX_CERTIFICATES),
             collusion: Cache::new(MAX_COLLUSIONS),
             reply_times: Cache::new(MAX_REPLY_TIMES),

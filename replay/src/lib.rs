@@ -22,7 +22,7 @@ mod transcript;
 mod verify;
 mod write;
 
-pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack};
+pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack, unpack_from};
 pub use draw::{Picture, draw};
 pub use lines::Difference;
 pub use other_package::with_package;
