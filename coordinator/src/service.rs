@@ -47,6 +47,7 @@ mod progress_cache;
 mod ranking_watch;
 mod rankings;
 mod received_bundle;
+mod records;
 mod reply_times;
 mod reports;
 mod rounds;
@@ -75,6 +76,7 @@ pub(crate) use matches::Planned;
 pub(crate) use overview::WorkersOverview;
 pub(crate) use rankings::place;
 pub(crate) use received_bundle::MAX_BUNDLE;
+pub(crate) use records::HeldRecord;
 pub(crate) use reports::{Delivery, DeliveryContents};
 pub use set_aside_matches::SetAsideGroup;
 pub(crate) use tournament_heading::{RoundsView, TournamentHeading};
@@ -104,6 +106,7 @@ use game_guides::GuideCache;
 use game_packages::InspectedPackage;
 use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
+use records::PublicReads;
 use rounds::RoundsCache;
 use statistics_cache::StatisticsCache;
 
@@ -142,6 +145,7 @@ pub struct Parts {
     pub(crate) token_throttle: TokenThrottle,
     pub(crate) clock: Clock,
     query_limit: ConcurrencyLimit,
+    public_reads: PublicReads,
     /// Certificates of editions whose plans are complete.
     certificates: Cache<EditionId, v1::Certificate>,
     /// Searches for collusion in editions that are over.
@@ -207,6 +211,7 @@ impl Service {
             suspensions: Suspensions::default(),
             changes: ChangeNotifier::default(),
             query_limit: ConcurrencyLimit::default(),
+            public_reads: PublicReads::default(),
             certificates: Cache::new(MAX_CERTIFICATES),
             collusion: Cache::new(MAX_COLLUSIONS),
             reply_times: Cache::new(MAX_REPLY_TIMES),

@@ -23,7 +23,7 @@ mod verify;
 mod visible_text;
 mod write;
 
-pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack};
+pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack, unpack_from};
 pub use draw::{Picture, draw};
 pub use lines::Difference;
 pub use other_package::with_package;

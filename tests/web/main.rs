@@ -7,6 +7,7 @@ mod browser;
 mod game_guides;
 mod hidden_frames;
 mod organisers;
+mod replays;
 mod rounds;
 mod score_columns;
 mod submission;
@@ -96,7 +97,7 @@ fn pages_show_the_same_data_as_commands() {
 
 #[test]
 fn replays_need_access_to_the_record_and_end_with_the_result() {
-    let server = TestServer::open();
+    let server = TestServer::open_with("[public]\nreplays = \"never\"\n");
     server.up.play("cup");
     let mut browser = server.browser.clone();
     let address = "/t/cup/matches/0";

@@ -33,7 +33,7 @@ pub(super) async fn show(
         @if text.is_empty() {
             p { "The game package has no text for authors of bots (BOT.md)." }
         } @else {
-            article.guide { (markdown::render(text)) }
+            article.guide { (markdown::render(text, "guide-")) }
         }
         @if is_cut { p { "The text is longer. All of it is in the game package." } }
     };

@@ -99,7 +99,7 @@ pub(super) async fn record(
 ) -> Result<Response, WebError> {
     let record = session.service.record(&session.caller, &match_name(&tournament, number)).await?;
     let name = format!("match-{tournament}-{number}.jsonl.zst");
-    Ok(download::file(&name, "application/zstd", record))
+    Ok(download::file(&name, "application/zstd", download::record(&record)))
 }
 
 fn match_name(tournament: &str, number: i64) -> String {
