@@ -39,6 +39,7 @@ mod game_packages;
 mod leaderboard_freeze;
 mod lease_return_limit;
 mod match_invalidation;
+mod match_list;
 mod matches;
 mod overview;
 mod plan_verification;

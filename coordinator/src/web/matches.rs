@@ -41,7 +41,8 @@ impl MatchesQuery {
         let Self { edition, bot, after } = self.clone();
         let tournament = tournament.to_owned();
         let limit = MATCHES_PER_PAGE + 1;
-        ListMatchesRequest { tournament, edition, bot, after, limit, positions: false }
+        let base = ListMatchesRequest::default();
+        ListMatchesRequest { tournament, edition, bot, after, limit, ..base }
     }
 }
 
