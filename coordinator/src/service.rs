@@ -40,7 +40,9 @@ mod home;
 mod leaderboard_freeze;
 mod lease_return_limit;
 mod match_invalidation;
+mod match_list;
 mod matches;
+mod newest_matches;
 mod overview;
 mod plan_verification;
 mod progress_cache;
@@ -104,6 +106,7 @@ use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
 use game_guides::GuideCache;
 use game_packages::InspectedPackage;
+use newest_matches::NewestMatches;
 use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
 use records::PublicReads;
@@ -154,6 +157,7 @@ pub struct Parts {
     rounds: RoundsCache,
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
+    newest_matches: NewestMatches,
     /// The home page of organisers (true) and of others (false).
     home_pages: Cache<bool, HomePage>,
     entry_outlook: EntryOutlook,
@@ -218,6 +222,7 @@ impl Service {
             rounds: RoundsCache::default(),
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
+            newest_matches: NewestMatches::new(newest_matches::MAX_LISTS),
             home_pages: Cache::new(2),
             entry_outlook: EntryOutlook::default(),
             edition_watches: EditionWatches::default(),

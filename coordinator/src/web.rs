@@ -34,6 +34,7 @@ mod organise;
 mod queue;
 mod replay_cache;
 mod rounds;
+mod schedule;
 mod server;
 mod session;
 mod settings_in_words;
@@ -153,7 +154,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/statistics", get(statistics::show))
         .route("/t/{tournament}/statistics.csv", get(csv_export::statistics))
         .route("/t/{tournament}/matrix", get(head_to_head::show))
-        .route("/t/{tournament}/schedule", get(matches::schedule))
+        .route("/t/{tournament}/schedule", get(schedule::show))
         .route("/t/{tournament}/bracket", get(bracket::show))
         .route("/t/{tournament}/rounds", get(rounds::show))
         .route("/t/{tournament}/rounds.trf", get(rounds::trf))

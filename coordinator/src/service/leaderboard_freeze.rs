@@ -143,6 +143,7 @@ pub(super) fn hide_result(status: &mut MatchStatus) {
     status.transcript.clear();
     status.level.clear();
     status.wall_ms = 0;
+    status.reported_us = None;
     for seat in &mut status.seats {
         seat.score.clear();
         seat.bad_answers = 0;

@@ -215,6 +215,11 @@ pub(super) fn format_seconds(seconds: i64) -> String {
     }
 }
 
+/// A duration in milliseconds as text.
+pub(super) fn format_millis(millis: i32) -> String {
+    format_micros(u64::try_from(millis).unwrap_or_default() * 1000)
+}
+
 /// A duration in microseconds as text.
 pub(super) fn format_micros(micros: u64) -> String {
     match micros {

@@ -8,6 +8,7 @@ use axum::extract::{Path, Query};
 use axum::response::IntoResponse;
 use maud::{Markup, html};
 use time::OffsetDateTime;
+use tokio_stream::StreamExt as _;
 
 use super::error::WebError;
 use super::flash::Flash;
@@ -15,8 +16,8 @@ use super::leaderboard::{self, LeaderboardQuery};
 use super::organise::set_aside;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{layout, sse};
-use crate::service::ErrorKind;
+use super::{layout, matches, sse};
+use crate::service::{ErrorKind, ServiceError};
 
 /// The front page. It also exists before there is a leaderboard.
 pub(super) async fn show(
@@ -57,11 +58,15 @@ async fn tournament_details(session: &Session, name: &str) -> Result<Tournament,
 async fn page(session: &Session, details: &Tournament, main: &Markup) -> Result<Markup, WebError> {
     let request = ListSetAsideRequest { tournament: details.name.clone() };
     let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
+    let newest = match details.editions.first() {
+        Some(edition) => matches::newest(session, &details.name, edition.number).await,
+        None => html! {},
+    };
     let body = html! {
         div.columns {
             div.main { (main) }
             aside aria-label="State of the tournament" {
-                (progress(details, session.service.now()))
+                (progress(details, session.service.now(), &newest))
                 (set_aside(&aside, None))
                 (taking_part(details))
             }
@@ -84,7 +89,7 @@ fn no_leaderboard(details: &Tournament, reason: &str) -> Markup {
 }
 
 /// The state of the newest edition, and of the next one.
-fn progress(details: &Tournament, now: OffsetDateTime) -> Markup {
+fn progress(details: &Tournament, now: OffsetDateTime, newest_matches: &Markup) -> Markup {
     let newest = details.editions.first();
     let runs = newest.is_some_and(|newest| is_unfinished(newest));
     let live = runs.then(|| format!("/t/{}/live", details.name));
@@ -93,7 +98,7 @@ fn progress(details: &Tournament, now: OffsetDateTime) -> Markup {
         section aria-labelledby="progress" {
             h2 #progress { "Progress" }
             @if let Some(newest) = newest {
-                div data-live=[live] { (edition_state(newest, now)) }
+                div data-live=[live] { (edition_state(newest, now)) (newest_matches) }
                 @if runs {
                     p {
                         "Its "
@@ -146,10 +151,20 @@ pub(super) async fn live(
     session: Session,
     Path(tournament): Path<String>,
 ) -> Result<impl IntoResponse, WebError> {
-    let request = WatchEditionRequest { tournament, edition: None };
+    let request = WatchEditionRequest { tournament: tournament.clone(), edition: None };
     let updates = session.service.watch_edition(&session.caller, request).await?;
-    let service = session.service.clone();
-    Ok(sse::viewer_stream(session, updates, move |edition| edition_state(edition, service.now())))
+    let reader = session.clone();
+    let updates = updates.then(move |edition| {
+        let reader = reader.clone();
+        let tournament = tournament.clone();
+        async move {
+            let edition = edition?;
+            let newest = matches::newest(&reader, &tournament, edition.number).await;
+            let state = edition_state(&edition, reader.service.now());
+            Ok::<_, ServiceError>(html! { (state) (newest) })
+        }
+    });
+    Ok(sse::viewer_stream(session, updates, Clone::clone))
 }
 
 /// The state and the progress of an edition.
