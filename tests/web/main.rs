@@ -93,7 +93,11 @@ fn pages_show_the_same_data_as_commands() {
     assert!(about.contains("Every bot meets every other bot"), "{about}");
     let front = browser.page("/t/cup");
     assert!(text(&front).contains("6 of 6 matches"), "{front}");
-    assert_eq!(rows(&front, "ranking"), table, "the front page shows the official leaderboard");
+    // Possible ranks may be computed between the two pages.
+    let shown_ranks = |table: &[Vec<String>]| -> Vec<_> {
+        table.iter().map(|row| [row[..5].to_vec(), row[6..].to_vec()].concat()).collect()
+    };
+    assert_eq!(shown_ranks(&rows(&front, "ranking")), shown_ranks(&table), "it leads the front");
     assert!(browser.page("/queue").contains("No edition is running."));
     server.up.close();
 }

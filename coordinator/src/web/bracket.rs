@@ -1,6 +1,7 @@
 //! The page of a bracket: a list of meetings for each round.
 
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -25,11 +26,19 @@ pub(super) struct BracketQuery {
 pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
-    Query(BracketQuery { edition, stage }): Query<BracketQuery>,
+    Query(query): Query<BracketQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::new(&tournament, Tab::Rounds).respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    BracketQuery { edition, stage }: BracketQuery,
 ) -> Result<Markup, WebError> {
-    let bracket = session.service.bracket(&session.caller, &tournament, edition, stage).await?;
-    let body = html! { p { "Edition " (bracket.edition) ". " } (drawing(&tournament, &bracket)) };
-    Ok(TournamentPage::new(&tournament, Tab::Rounds).render(&session, &body).await)
+    let bracket = session.service.bracket(&session.caller, tournament, edition, stage).await?;
+    Ok(html! { p { "Edition " (bracket.edition) ". " } (drawing(tournament, &bracket)) })
 }
 
 /// A bracket with its state: a list of meetings for each round.

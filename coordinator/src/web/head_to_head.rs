@@ -3,6 +3,7 @@
 use arbiter_proto::v1::LeaderboardRef;
 use arbiter_ranking::{HeadToHead, HeadToHeads, PairFilter};
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -28,9 +29,18 @@ pub(super) struct HeadToHeadQuery {
 pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
-    Query(HeadToHeadQuery { edition, offset }): Query<HeadToHeadQuery>,
+    Query(query): Query<HeadToHeadQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::new(&tournament, Tab::HeadToHead).respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    HeadToHeadQuery { edition, offset }: HeadToHeadQuery,
 ) -> Result<Markup, WebError> {
-    let request = LeaderboardRef { tournament: tournament.clone(), edition };
+    let request = LeaderboardRef { tournament: tournament.to_owned(), edition };
     let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
     let shown = board.places.iter().skip(offset).take(BOTS_PER_PAGE);
     let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
@@ -38,18 +48,17 @@ pub(super) async fn show(
     let meetings = session.service.head_to_heads(&edition, pairs, &session.caller).await?;
     let places = board.places.len();
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
-    let body = html! {
+    Ok(html! {
         p {
             "Edition " (edition.number) ". Each cell shows wins–draws–losses of the row's bot against "
             "the column's bot, and links to their matches. At a table, the bot with the higher score wins."
         }
-        (matrix((&tournament, edition.number), &board, &meetings, &shown))
+        (matrix((tournament, edition.number), &board, &meetings, &shown))
         nav.paging aria-label="Pages" {
             @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS_PER_PAGE))) { "Previous page" } }
             @if offset.saturating_add(BOTS_PER_PAGE) < places { a rel="next" href=(query(offset + BOTS_PER_PAGE)) { "Next page" } }
         }
-    };
-    Ok(TournamentPage::new(&tournament, Tab::HeadToHead).render(&session, &body).await)
+    })
 }
 
 fn matrix(

@@ -4,6 +4,7 @@
 use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{ListMatchesRequest, MatchStatus};
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::{Deserialize, Deserializer};
 
@@ -95,8 +96,17 @@ pub(super) async fn list(
     session: Session,
     Path(tournament): Path<String>,
     Query(query): Query<MatchesQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::new(&tournament, Tab::Matches).respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    query: MatchesQuery,
 ) -> Result<Markup, WebError> {
-    let request = query.request(&tournament);
+    let request = query.request(tournament);
     let mut played = session.service.collect_matches(&session.caller, request).await?;
     let has_next = played.len() > MATCHES_PER_PAGE as usize;
     played.truncate(MATCHES_PER_PAGE as usize);
@@ -106,10 +116,10 @@ pub(super) async fn list(
         None => Vec::new(),
     };
     let all = MatchesQuery { edition: query.edition, ..MatchesQuery::default() };
-    let body = html! {
+    Ok(html! {
         (filters(&query))
-        @if played.is_empty() { (no_matches(&tournament, &query)) }
-        @else { (table(&tournament, &columns, &played)) }
+        @if played.is_empty() { (no_matches(tournament, &query)) }
+        @else { (table(tournament, &columns, &played)) }
         nav.paging aria-label="Pages" {
             @if query.after.is_some() { a href=(query.link(None)) { "First page" } }
             @if let Some(last) = last.filter(|_| has_next) {
@@ -121,8 +131,7 @@ pub(super) async fn list(
             " · "
             a href={ "/t/" (tournament) "/schedule" } { "Planned matches" }
         }
-    };
-    Ok(TournamentPage::new(&tournament, Tab::Matches).render(&session, &body).await)
+    })
 }
 
 fn number(status: &MatchStatus) -> Option<i64> {

@@ -42,24 +42,33 @@ pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
     Query(query): Query<RoundsQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::new(&tournament, Tab::Rounds).respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    query: RoundsQuery,
 ) -> Result<Markup, WebError> {
-    let request = query.request(&tournament, false);
+    let request = query.request(tournament, false);
     let (response, bracket) = session.service.rounds_with_bracket(&session.caller, request).await?;
     let mut stages = response.stages.iter();
     let stage = stages.find(|stage| stage.number == response.stage);
     let stage = stage.expect("the response describes one of its stages");
-    let body = html! {
+    Ok(html! {
         p { "Edition " (response.edition) ". " (summary(&response)) }
         @if response.stages.len() > 1 { (stage_links(&response)) }
         p { (stage_state(stage)) }
-        (advanced(&tournament, stage))
+        (advanced(tournament, stage))
         h2 { (standings_title(stage, response.counted_rounds)) }
-        (standings(&tournament, stage, &response))
+        (standings(tournament, stage, &response))
         @if let Some(note) = note(stage) { p.quiet { (note) } }
         @match (&bracket, stage.kind.as_str()) {
-            (Some(bracket), _) => (bracket::drawing(&tournament, bracket)),
-            (None, "swiss" | "ladder") => (selected_round(&tournament, stage, &response)),
-            (None, _) => (other_pages(&tournament, response.edition)),
+            (Some(bracket), _) => (bracket::drawing(tournament, bracket)),
+            (None, "swiss" | "ladder") => (selected_round(tournament, stage, &response)),
+            (None, _) => (other_pages(tournament, response.edition)),
         }
         @if response.has_report {
             p {
@@ -68,8 +77,7 @@ pub(super) async fn show(
                 }
             }
         }
-    };
-    Ok(TournamentPage::new(&tournament, Tab::Rounds).render(&session, &body).await)
+    })
 }
 
 /// The report of a Swiss stage in FIDE's format TRF16.

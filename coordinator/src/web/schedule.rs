@@ -4,6 +4,7 @@ use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{self, CertifyEditionRequest, ListMatchesRequest};
 use arbiter_ranking::Entrant;
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -48,14 +49,23 @@ pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
     Query(query): Query<ScheduleQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::below(&tournament, Tab::Matches, "Schedule").respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    query: ScheduleQuery,
 ) -> Result<Markup, WebError> {
-    let request = query.request(&tournament);
+    let request = query.request(tournament);
     let ScheduleQuery { bot, after, .. } = query;
     let Planned { edition, roster, matches: mut planned } =
         session.service.planned_matches(&session.caller, request).await?;
     let certifies = edition.matches <= MAX_CERTIFIED_MATCHES && edition.matches > 0;
     let certificate =
-        if certifies { certificate(&session, &tournament, edition.number).await? } else { None };
+        if certifies { certificate(session, tournament, edition.number).await? } else { None };
     let seat_counts = if certifies && roster.iter().len() <= MAX_COUNTED_BOTS {
         session.service.seat_counts(&session.caller, &edition).await?
     } else {
@@ -64,9 +74,9 @@ pub(super) async fn show(
     let has_next = planned.len() > MATCHES_PER_PAGE as usize;
     planned.truncate(MATCHES_PER_PAGE as usize);
     let last = planned.last().filter(|_| has_next).map(|planned| planned.number.0);
-    let beacon = session.service.beacon_of(&tournament).await?;
+    let beacon = session.service.beacon_of(tournament).await?;
     let query = format!("?edition={}&bot={bot}", edition.number);
-    let body = html! {
+    Ok(html! {
         p {
             "Edition " (edition.number) ": " (layout::count(edition.matches, "match", "matches"))
             @if edition.open_ended { " so far; results can add more" } "."
@@ -76,7 +86,7 @@ pub(super) async fn show(
             p { "This schedule is too large to certify here. Run " code { "arbiter tournament schedule " (tournament) " --certificate" } "." }
             p { (seed_origin(beacon.as_ref(), edition.number)) }
         }
-        (seat_count_table(&tournament, &roster, &seat_counts))
+        (seat_count_table(tournament, &roster, &seat_counts))
         h2 { "Matches" }
         form.search method="get" role="search" {
             input type="hidden" name="edition" value=(edition.number);
@@ -84,14 +94,12 @@ pub(super) async fn show(
             input #bot name="bot" value=(bot);
             button type="submit" { "Show" }
         }
-        (match_table(&tournament, &roster, &planned))
+        (match_table(tournament, &roster, &planned))
         nav.paging aria-label="Pages" {
             @if after.is_some() { a href=(query) { "First matches" } }
             @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next matches" } }
         }
-    };
-    let page = TournamentPage::below(&tournament, Tab::Matches, "Schedule");
-    Ok(page.render(&session, &body).await)
+    })
 }
 
 /// The certificate of an edition, or `None` if its schedule has none.

@@ -8,6 +8,7 @@ use arbiter_proto::v1::{
 };
 use arbiter_ranking::statistics::text;
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +63,7 @@ pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
     Query(query): Query<StatisticsQuery>,
-) -> Result<Markup, WebError> {
+) -> Result<Response, WebError> {
     let request = GetStatisticsRequest {
         leaderboard: Some(LeaderboardRef {
             tournament: tournament.clone(),
@@ -73,17 +74,15 @@ pub(super) async fn show(
         name_contains: String::new(),
         pairs: true,
     };
-    let body = match session.service.get_statistics(&session.caller, request).await {
-        Ok(statistics) => page(&tournament, query, statistics),
-        // They are computed now, or the edition is too large.
-        Err(error)
-            if [ErrorKind::Unavailable, ErrorKind::FailedPrecondition].contains(&error.kind()) =>
-        {
-            html! { p role="status" { (error.message()) "." } p { a href="" { "Try again" } } }
-        }
-        Err(error) => return Err(error.into()),
+    let content = match session.service.get_statistics(&session.caller, request).await {
+        Ok(statistics) => Ok(page(&tournament, query, statistics)),
+        // They are computed now.
+        Err(error) if error.kind() == ErrorKind::Unavailable => Ok(
+            html! { p role="status" { (layout::sentence(error.message())) } p { a href="" { "Try again" } } },
+        ),
+        Err(error) => Err(error.into()),
     };
-    Ok(TournamentPage::new(&tournament, Tab::Statistics).render(&session, &body).await)
+    TournamentPage::new(&tournament, Tab::Statistics).respond(&session, content).await
 }
 
 fn page(tournament: &str, query: StatisticsQuery, mut all: GetStatisticsResponse) -> Markup {

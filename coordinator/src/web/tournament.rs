@@ -5,7 +5,7 @@ use arbiter_proto::v1::{
     Edition, GetTournamentRequest, ListSetAsideRequest, Tournament, WatchEditionRequest,
 };
 use axum::extract::{Path, Query};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
@@ -35,7 +35,9 @@ pub(super) async fn show(
         }
         result => result?,
     };
-    page(&session, &details, &html! { (flash.message()) (board) }).await
+    let content = html! { (flash.message()) (board) };
+    let body = beside_state(&session, &details, &content).await?;
+    Ok(TournamentPage::new(&tournament, Tab::Leaderboard).render(&session, &body).await)
 }
 
 /// A leaderboard: the official one, or that of an edition.
@@ -43,10 +45,13 @@ pub(super) async fn ranking(
     session: Session,
     Path(tournament): Path<String>,
     Query(query): Query<LeaderboardQuery>,
-) -> Result<Markup, WebError> {
+) -> Result<Response, WebError> {
     let details = tournament_details(&session, &tournament).await?;
-    let board = leaderboard::section(&session, &details, &query).await?;
-    page(&session, &details, &board).await
+    let content = match leaderboard::section(&session, &details, &query).await {
+        Ok(board) => beside_state(&session, &details, &board).await,
+        Err(error) => Err(error),
+    };
+    TournamentPage::new(&tournament, Tab::Leaderboard).respond(&session, content).await
 }
 
 async fn tournament_details(session: &Session, name: &str) -> Result<Tournament, WebError> {
@@ -54,15 +59,19 @@ async fn tournament_details(session: &Session, name: &str) -> Result<Tournament,
     Ok(session.service.cached_tournament(&session.caller, request).await?)
 }
 
-/// The page with `main` on the left and the state of the tournament on the right.
-async fn page(session: &Session, details: &Tournament, main: &Markup) -> Result<Markup, WebError> {
+/// `main` on the left and the state of the tournament on the right.
+async fn beside_state(
+    session: &Session,
+    details: &Tournament,
+    main: &Markup,
+) -> Result<Markup, WebError> {
     let request = ListSetAsideRequest { tournament: details.name.clone() };
     let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
     let newest = match details.editions.first() {
         Some(edition) => matches::newest(session, &details.name, edition.number).await,
         None => html! {},
     };
-    let body = html! {
+    Ok(html! {
         div.columns {
             div.main { (main) }
             aside aria-label="State of the tournament" {
@@ -71,8 +80,7 @@ async fn page(session: &Session, details: &Tournament, main: &Markup) -> Result<
                 (taking_part(details))
             }
         }
-    };
-    Ok(TournamentPage::new(&details.name, Tab::Leaderboard).render(session, &body).await)
+    })
 }
 
 /// Why there is no leaderboard, and what comes next.

@@ -1,12 +1,15 @@
 //! The frame of all pages of a tournament: the way back, the title, the tabs, and a notice while
 //! leaderboards are frozen.
 
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 
+use super::error::{self, WebError};
 use super::layout;
 use super::session::Session;
 use crate::db::tournaments::TournamentState;
-use crate::service::{RoundsView, TournamentHeading};
+use crate::service::{ErrorKind, RoundsView, TournamentHeading};
 
 /// A tab of a tournament.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +123,36 @@ impl<'a> TournamentPage<'a> {
         let document_title =
             if is_front { title.to_owned() } else { format!("{title} – {}", heading.title) };
         layout::session_page(&document_title, session, &page)
+    }
+}
+
+impl TournamentPage<'_> {
+    /// The page with this content. If there is nothing to show yet, or not to this caller, the page
+    /// says so, with the status of the error.
+    pub(super) async fn respond(
+        self,
+        session: &Session,
+        content: Result<Markup, WebError>,
+    ) -> Result<Response, WebError> {
+        let error = match content {
+            Ok(content) => return Ok(self.render(session, &content).await.into_response()),
+            Err(error) => error,
+        };
+        let status = if error.is_of(&[ErrorKind::FailedPrecondition]) {
+            StatusCode::NOT_FOUND
+        } else if error.is_of(&[ErrorKind::PermissionDenied]) {
+            StatusCode::FORBIDDEN
+        } else {
+            return Err(error);
+        };
+        let path = format!("/t/{}", self.tournament);
+        let body = html! {
+            p { (layout::sentence(error.message())) }
+            p { a href=(path) { "Back to the leaderboard" } }
+        };
+        let mut response = (status, self.render(session, &body).await).into_response();
+        error::mark_formatted(&mut response);
+        Ok(response)
     }
 }
 
