@@ -124,7 +124,7 @@ pub(super) fn entry_rules(tournament: &Tournament) -> Result<Submissions> {
 }
 
 /// Logs why the settings of a tournament cannot be read.
-fn unreadable(tournament: &Tournament, error: &dyn Display) -> ServiceError {
+pub(super) fn unreadable(tournament: &Tournament, error: &dyn Display) -> ServiceError {
     tracing::error!(tournament = tournament.name, %error, "cannot read settings");
     ServiceError::internal("the settings of the tournament cannot be read; the log says why")
 }

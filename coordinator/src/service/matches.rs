@@ -1,34 +1,21 @@
-//! The matches of editions: their plan, state, results and records.
+//! The matches of editions: their plan, state and results.
 
-use arbiter_games::{Games, Seed};
+use arbiter_games::Seed;
 use arbiter_proto::ids::{EditionId, LotId, MatchId, MatchName, MatchNumber};
-use arbiter_proto::v1::{
-    self, GetMatchRequest, GetRecordRequest, ListMatchesRequest, MatchSeat, MatchStatus,
-    RecordPiece,
-};
+use arbiter_proto::v1::{self, GetMatchRequest, ListMatchesRequest, MatchSeat, MatchStatus};
 use arbiter_ranking::Entrant;
 
 use super::bots::evidence_message;
 use super::leaderboard_freeze::{hide_players, hide_result};
-use super::{
-    Caller, DefaultEdition, ErrorKind, ResponseStream, Result, Service, ServiceError, match_name,
-    micros,
-};
-use crate::access::Role;
+use super::{Caller, DefaultEdition, ErrorKind, Result, Service, ServiceError, micros};
 use crate::db::editions::{Edition, EditionState};
 use crate::db::entrants::{EntrantInfo, Roster};
 use crate::db::lots::LotState;
 use crate::db::matches::{self, Match, Seats};
 use crate::db::played_matches::{self, PlayedMatch};
-use crate::db::records::{Record, Slice};
 use crate::db::tournaments::{Tournament, TournamentState};
-use crate::db::{editions, entrants, faults, forfeit_evidence, records};
-use crate::record_redaction;
-use crate::record_store::StoreError;
+use crate::db::{editions, entrants, faults, forfeit_evidence};
 use crate::tournament::lot_assignment::deal_seed;
-
-/// The size of a piece of a record, in bytes.
-const PIECE_BYTES: usize = 256 << 10;
 
 /// Planned matches of an edition, by number.
 #[derive(Debug)]
@@ -89,7 +76,7 @@ impl Service {
         Ok(status)
     }
 
-    async fn planned_match(&self, name: &MatchName, id: MatchId) -> Result<Match> {
+    pub(super) async fn planned_match(&self, name: &MatchName, id: MatchId) -> Result<Match> {
         let rows = matches::range(&self.pool, id.tournament, id.number, 1).await?;
         rows.into_iter().next().ok_or_else(|| ServiceError::missing("match", name))
     }
@@ -98,12 +85,6 @@ impl Service {
     pub(crate) async fn edition_of_match(&self, name: &str) -> Result<i32> {
         let (_, id) = self.named_match(&name.parse()?).await?;
         Ok(self.adding_edition(id).await?.number)
-    }
-
-    /// The games that the record of a match may name.
-    pub(crate) async fn games_of_match(&self, name: &str) -> Result<Games> {
-        let (_, id) = self.named_match(&name.parse()?).await?;
-        self.games_of(editions::adding(&self.pool, id).await?).await
     }
 
     /// The names of the components of a match's scores.
@@ -178,87 +159,6 @@ impl Service {
         let _permit = self.permit(caller).await?;
         Ok(matches::seat_counts(&self.pool, edition.scope()).await?)
     }
-
-    /// Fetches the record of a match from the database or the store.
-    pub(super) async fn fetch_record(
-        &self,
-        tournament: &Tournament,
-        number: MatchNumber,
-        record: Record<Vec<u8>>,
-    ) -> Result<Vec<u8>> {
-        let Slice { pack, start, length } = match record {
-            Record::InDatabase(bytes) => return Ok(bytes),
-            Record::InPack(slice) => slice,
-        };
-        let start = u64::from(start.cast_unsigned());
-        let range = start..start + u64::from(length.cast_unsigned());
-        let fetched = match &self.store {
-            Some(store) => store.get(tournament.id, pack, range).await,
-            None => Err(StoreError::NotConfigured),
-        };
-        fetched.map_err(|error| {
-            let name = match_name(tournament, number);
-            tracing::error!(%name, %error, "cannot fetch a record");
-            ServiceError::unavailable(format!(
-                "the record of match {name} cannot be fetched; the log says why"
-            ))
-        })
-    }
-
-    /// The record of a match, for organisers and for the owners of its bots.
-    pub(crate) async fn get_record(
-        &self,
-        caller: &Caller,
-        request: GetRecordRequest,
-    ) -> Result<ResponseStream<RecordPiece>> {
-        let record = self.record(caller, &request.r#match).await?;
-        let pieces: Vec<_> = record
-            .chunks(PIECE_BYTES)
-            .map(|piece| Ok(RecordPiece { bytes: piece.to_vec() }))
-            .collect();
-        Ok(Box::pin(tokio_stream::iter(pieces)))
-    }
-
-    /// The compressed record of a match, for organisers and for the owners of its bots.
-    pub(crate) async fn record(&self, caller: &Caller, name: &str) -> Result<Vec<u8>> {
-        let principal = caller.require(Role::Player)?;
-        let name: MatchName = name.parse()?;
-        let (tournament, id) = self.named_match(&name).await?;
-        let planned = self.planned_match(&name, id).await?;
-        let infos = entrants::of_seats(&self.pool, &planned.seats.0).await?;
-        let owns = |entrant: &Entrant| {
-            find_bot(&infos, *entrant).is_some_and(|bot| bot.owner == Some(principal.id.0))
-        };
-        let owned_seats: Vec<_> = planned.seats.0.iter().map(owns).collect();
-        if !principal.is_organiser() {
-            if !owned_seats.contains(&true) {
-                let error = format!("none of your bots plays in match {name}");
-                return Err(ServiceError::permission_denied(error));
-            }
-            let visibility = self.visibility(&tournament, caller)?;
-            let visible = self.visible_results(&visibility, id.tournament, &[id.number]).await?;
-            if visible.is_empty() {
-                return Err(visibility.refusal());
-            }
-        }
-        let row = records::find(&self.pool, id).await?;
-        let row = row.ok_or_else(|| {
-            ServiceError::failed_precondition(format!("match {name} has no record yet"))
-        })?;
-        let record = self.fetch_record(&tournament, id.number, row).await?;
-        if principal.is_organiser() { Ok(record) } else { redact(&name, record, owned_seats).await }
-    }
-}
-
-/// Removes from a record the private data of the owners of other seats.
-async fn redact(name: &MatchName, record: Vec<u8>, owned_seats: Vec<bool>) -> Result<Vec<u8>> {
-    let work = move || record_redaction::redact(&record, &owned_seats);
-    let result = tokio::task::spawn_blocking(work).await;
-    result.map_err(|_| ServiceError::stopping())?.map_err(|error| {
-        tracing::error!(%name, %error, "cannot read a record");
-        let error = format!("the record of match {name} cannot be read; the log says why");
-        ServiceError::internal(error)
-    })
 }
 
 /// The seed of an edition, once it is published.
@@ -275,7 +175,7 @@ pub(super) fn add_seed(edition: Option<Seed>, seed_key: i64, status: &mut MatchS
 }
 
 /// The bot of an entrant.
-fn find_bot(bots: &[EntrantInfo], entrant: Entrant) -> Option<&EntrantInfo> {
+pub(super) fn find_bot(bots: &[EntrantInfo], entrant: Entrant) -> Option<&EntrantInfo> {
     bots.iter().find(|bot| bot.entrant == entrant)
 }
 

@@ -245,16 +245,16 @@ endpoints! {
         match;
     }
 
-    /// The record of a match, line by line. For organisers and the owners of its bots. Owners get a
-    /// version without the private data of other bots.
+    /// The record of a match, line by line. For organisers, for the owners of its bots and, if the
+    /// tournament shows its replays, for everyone. Only organisers get the private data of others.
     GetRecord -> RecordLines,
-        tag "matches" at "tournaments/{tournament}/matches/{number}/record" for Player {
+        tag "matches" at "tournaments/{tournament}/matches/{number}/record" {
         match;
     }
 
     /// Steps of a match, replayed from its record. For callers who can see the record.
     GetMatchSteps -> MatchSteps,
-        tag "matches" at "tournaments/{tournament}/matches/{number}/steps" for Player {
+        tag "matches" at "tournaments/{tournament}/matches/{number}/steps" {
         match;
         /// The first step, from 0.
         from?: u32;
