@@ -110,6 +110,11 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     }
 }
 
+/// Whether the browser reached this server through a proxy with TLS.
+pub(super) fn is_https(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https")
+}
+
 /// The login page.
 pub(super) async fn form(session: Session) -> Markup {
     login_page(&session, None)
@@ -125,7 +130,8 @@ fn login_page(session: &Session, error: Option<&str>) -> Markup {
         }
         form method="post" action="/login" {
             label for="token" { "Token" }
-            input #token type="password" name="token" autocomplete="current-password" required;
+            input #token type="password" name="token" autocomplete="current-password" required
+                data-from-link;
             button type="submit" { "Log in" }
         }
     };
@@ -150,23 +156,33 @@ pub(super) async fn login(
             "the login form comes from another site; open /login on this server and log in there",
         ));
     }
-    let token = Secret::from(login.token.trim().to_owned());
+    let token = match Secret::typed(&login.token) {
+        Ok(token) => token,
+        Err(error) => return Ok(refused_login(&session, &sentence(&error.to_string()))),
+    };
     let is_valid = match session.service.log_in(&token, &origin).await {
         Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
             return Ok(too_many_attempts(&session, &error));
         }
         result => result?,
     };
-    let is_well_formed =
-        token.text().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if !is_valid || !is_well_formed {
+    if !is_valid {
         let error = "The token is invalid, expired or revoked. Check that it is complete, or ask your \
             organiser for a new one.";
-        let page = login_page(&session, Some(error));
-        return Ok((StatusCode::UNAUTHORIZED, page).into_response());
+        return Ok(refused_login(&session, error));
     }
-    let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
-    Ok(redirect_with_cookie(token.text(), MAX_AGE_S, secure))
+    Ok(redirect_with_cookie(token.text(), MAX_AGE_S, is_https(&headers)))
+}
+
+/// The login page with an error.
+fn refused_login(session: &Session, error: &str) -> Response {
+    (StatusCode::UNAUTHORIZED, login_page(session, Some(error))).into_response()
+}
+
+/// A message as a sentence.
+fn sentence(message: &str) -> String {
+    let (first, rest) = message.split_at(message.chars().next().map_or(0, char::len_utf8));
+    format!("{}{rest}.", first.to_uppercase())
 }
 
 /// The response after too many invalid tokens.
