@@ -56,6 +56,7 @@ macro_rules! client_calls {
         $implement! {
             BotService {
                 list_bots(ListBotsRequest) -> ListBotsResponse;
+                list_invited(ListInvitedRequest) -> ListInvitedResponse;
                 get_bot(GetBotRequest) -> GetBotResponse;
                 get_trial(GetTrialRequest) -> TrialStatus;
                 retry_trial(RetryTrialRequest) -> TrialStatus;
@@ -70,6 +71,7 @@ macro_rules! client_calls {
         $implement! {
             TokenService {
                 create_token(CreateTokenRequest) -> CreateTokenResponse;
+                create_tokens(CreateTokensRequest) -> CreateTokensResponse;
                 rotate_token(RotateTokenRequest) -> RotateTokenResponse;
                 revoke_token(RevokeTokenRequest) -> RevokeTokenResponse;
                 list_tokens(ListTokensRequest) -> ListTokensResponse;
