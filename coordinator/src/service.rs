@@ -32,16 +32,20 @@ mod concurrency_limit;
 mod counted_results;
 mod edition_watch;
 mod edits;
+mod entry_forecast;
 mod entry_policy;
 mod entry_state;
 mod error;
 mod estimates;
 mod game_guides;
 mod game_packages;
+mod home;
 mod leaderboard_freeze;
 mod lease_return_limit;
 mod match_invalidation;
+mod match_list;
 mod matches;
+mod newest_matches;
 mod overview;
 mod plan_verification;
 mod progress_cache;
@@ -57,6 +61,7 @@ mod statistics;
 mod statistics_cache;
 mod submissions;
 mod tokens;
+mod tournament_heading;
 mod tournaments;
 mod trials;
 mod watches;
@@ -71,6 +76,7 @@ pub use counted_results::{CountedResults, EditionStatistics, ReadError};
 pub use error::{ErrorKind, ServiceError};
 pub use estimates::counted_certificate;
 pub(crate) use game_guides::GameGuide;
+pub(crate) use home::{HomePage, Leader, TournamentCard};
 pub(crate) use matches::Planned;
 pub(crate) use overview::WorkersOverview;
 pub(crate) use rankings::place;
@@ -78,6 +84,7 @@ pub(crate) use received_bundle::MAX_BUNDLE;
 pub(crate) use records::HeldRecord;
 pub(crate) use reports::{Delivery, DeliveryContents};
 pub use set_aside_matches::SetAsideGroup;
+pub(crate) use tournament_heading::{RoundsView, TournamentHeading};
 pub(crate) use trials::is_over as trial_is_over;
 pub use workers::WorkerService;
 pub(crate) use workers::{AdmittedWorker, MAX_SLOTS, suspended};
@@ -102,6 +109,7 @@ use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
 use game_guides::GuideCache;
 use game_packages::InspectedPackage;
+use newest_matches::NewestMatches;
 use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
 use records::PublicReads;
@@ -152,6 +160,9 @@ pub struct Parts {
     rounds: RoundsCache,
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
+    newest_matches: NewestMatches,
+    /// The home page of organisers (true) and of others (false).
+    home_pages: Cache<bool, HomePage>,
     entry_outlook: EntryOutlook,
     edition_watches: EditionWatches,
     bundles: BundlePieces,
@@ -214,6 +225,8 @@ impl Service {
             rounds: RoundsCache::default(),
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
+            newest_matches: NewestMatches::new(newest_matches::MAX_LISTS),
+            home_pages: Cache::new(2),
             entry_outlook: EntryOutlook::default(),
             edition_watches: EditionWatches::default(),
             bundles: BundlePieces::default(),

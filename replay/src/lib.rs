@@ -20,6 +20,7 @@ mod steps;
 mod steps_builder;
 mod transcript;
 mod verify;
+mod visible_text;
 mod write;
 
 pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack, unpack_from};
@@ -32,4 +33,5 @@ pub use steps::steps;
 pub use steps_builder::{Clock, Stderr, Step, Steps};
 pub use transcript::{Transcript, TranscriptHash};
 pub use verify::{ReplayEvent, ReplayObserver, Verified, replay_with, verify};
+pub use visible_text::{is_bidi_control, without_bidi_controls};
 pub use write::Writer;

@@ -343,7 +343,7 @@ impl Service {
 
     /// An edition. `official` is the official edition of its tournament. Only the running edition
     /// gets lots by state: the queue is that of the tournament, and holds what this edition needs.
-    async fn edition_message(
+    pub(super) async fn edition_message(
         &self,
         edition: editions::Edition,
         official: Option<EditionId>,
