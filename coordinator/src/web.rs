@@ -9,6 +9,7 @@ mod actions;
 mod api;
 mod assets;
 mod bot;
+mod bot_download;
 mod bracket;
 mod chart;
 mod collusion;
@@ -182,6 +183,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
 fn bot_routes() -> Router<WebState> {
     Router::new()
         .route("/t/{tournament}/bots/{bot}", get(bot::show))
+        .route("/t/{tournament}/bots/{bot}/download.zip", get(bot_download::download))
         .route("/t/{tournament}/bots/{bot}/withdraw", post(actions::withdraw))
         .route("/t/{tournament}/bots/{bot}/reinstate", post(actions::reinstate))
         .route("/t/{tournament}/bots/{bot}/versions/{number}", get(version::show))

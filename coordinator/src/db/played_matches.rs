@@ -115,17 +115,19 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<LotStatu
 
 /// The matches of a tournament that any of these entrants played, newest first: at most 1000, from
 /// the last 200 000 played matches of the tournament. With `forfeits`, only matches that one of
-/// them forfeited.
+/// them forfeited. With `before`, only matches with lower numbers, from the last 200 000 of these.
 pub async fn of_entrants(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     entrants: &[Entrant],
     forfeits: bool,
+    before: Option<MatchNumber>,
 ) -> Result<Vec<PlayedMatch>> {
     let statement = played!(
         "
         FROM (
-            SELECT * FROM results WHERE tournament = $1 ORDER BY number DESC LIMIT 200000
+            SELECT * FROM results WHERE tournament = $1 AND number < $4
+            ORDER BY number DESC LIMIT 200000
         ) AS r
         CROSS JOIN LATERAL (
             SELECT * FROM matches
@@ -137,7 +139,9 @@ pub async fn of_entrants(
         ORDER BY r.number DESC LIMIT 1000"
     );
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
-    sqlx::query_as(statement).bind(tournament).bind(entrants).bind(forfeits).fetch_all(db).await
+    let before = before.map_or(i64::MAX, |number| number.0);
+    let query = sqlx::query_as(statement).bind(tournament).bind(entrants);
+    query.bind(forfeits).bind(before).fetch_all(db).await
 }
 
 /// Those of these matches of a tournament that had been played by this time, in an edition that had
