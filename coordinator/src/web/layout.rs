@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{Edition, MatchSeat};
 use arbiter_replay::without_bidi_controls;
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
@@ -278,7 +279,7 @@ pub(super) fn edition_progress(edition: &Edition) -> Markup {
 
 /// The number of matches of an edition by the state of their lots.
 pub(super) fn lot_counts(edition: &Edition) -> Markup {
-    html! { @for lot in &edition.lots { span.lot { (lot.state) " " b { (lot.matches) } } " " } }
+    html! { @for lot in &edition.lots { span.lot { (match_state(&lot.state)) " " b { (lot.matches) } } " " } }
 }
 
 /// A progress bar with its numbers. `growing` marks a total that can still increase.
