@@ -106,9 +106,8 @@ impl BotDownload<'_> {
 
 /// Saves a record. Returns whether there is one that the caller may read now.
 async fn save_record(server: &Server, name: &MatchName, file: &Path) -> Result<bool, Failure> {
-    let record = match record_download::open_if_readable(server, name).await? {
-        Some(record) => record,
-        None => return Ok(false),
+    let Some(record) = record_download::open_if_readable(server, name).await? else {
+        return Ok(false);
     };
     unless_interrupted(record.save(file)).await?;
     Ok(true)
