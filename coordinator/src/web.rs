@@ -5,6 +5,7 @@
 //! scripts. The one script adds live updates and playback of replays.
 //! Pages load resources from this server only. A content security policy enforces this.
 
+mod about;
 mod actions;
 mod api;
 mod assets;
@@ -21,6 +22,7 @@ mod error;
 mod flash;
 mod game_guide;
 mod head_to_head;
+mod home;
 pub mod invitations;
 mod layout;
 mod leaderboard;
@@ -31,16 +33,20 @@ mod matches;
 mod me;
 mod metrics;
 mod multipart;
+mod organise;
 mod queue;
 mod replay_cache;
 mod rounds;
+mod schedule;
 mod server;
 mod session;
+mod settings_in_words;
 mod sse;
 mod statistics;
 mod submit;
 mod tournament;
 mod tournament_form;
+mod tournament_page;
 mod version;
 mod worker_audit;
 
@@ -116,10 +122,12 @@ pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<(
 fn routes(state: WebState, tricks_http: Router) -> Router {
     let metrics = Arc::clone(state.service.metrics());
     Router::new()
-        .route("/", get(tournament::list))
+        .route("/", get(home::show))
         .merge(creation_routes())
         .route("/t/{tournament}", get(tournament::show))
         .route("/t/{tournament}/live", get(tournament::live))
+        .route("/t/{tournament}/about", get(about::show))
+        .route("/t/{tournament}/organise", get(organise::show))
         .route("/t/{tournament}/start", post(actions::start))
         .route("/t/{tournament}/cancel", post(actions::cancel))
         .route("/t/{tournament}/close", post(actions::close))
@@ -143,13 +151,13 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
                 .post(actions::send_package)
                 .layer(DefaultBodyLimit::max(submit::MAX_FORM_BYTES)),
         )
-        .route("/t/{tournament}/ranking", get(leaderboard::show))
+        .route("/t/{tournament}/ranking", get(tournament::ranking))
         .route("/t/{tournament}/ranking/live", get(leaderboard::live))
         .route("/t/{tournament}/ranking.csv", get(csv_export::ranking))
         .route("/t/{tournament}/statistics", get(statistics::show))
         .route("/t/{tournament}/statistics.csv", get(csv_export::statistics))
         .route("/t/{tournament}/matrix", get(head_to_head::show))
-        .route("/t/{tournament}/schedule", get(matches::schedule))
+        .route("/t/{tournament}/schedule", get(schedule::show))
         .route("/t/{tournament}/bracket", get(bracket::show))
         .route("/t/{tournament}/rounds", get(rounds::show))
         .route("/t/{tournament}/rounds.trf", get(rounds::trf))

@@ -8,7 +8,8 @@ mod support;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::db::lots::{self, LotState};
-use arbiter_coordinator::db::{editions, played_matches, records, results};
+use arbiter_coordinator::db::played_matches::{self, Cursor};
+use arbiter_coordinator::db::{editions, records, results};
 use arbiter_coordinator::queue::{Failure, LeasePolicy};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{MatchId, MatchNumber};
@@ -167,8 +168,9 @@ async fn a_page_of_matches_reads_only_its_rows() {
     let edition = database.running_edition(30_000, 1_000).await;
     let scope = editions::scope(&database.pool, edition).await.unwrap();
     let add_results = "
-        INSERT INTO results (number, tournament, wall_ms, level, scores, transcript)
-        SELECT number, tournament, 1, 'A', '{2,0}', decode(repeat('00', 32), 'hex') FROM matches";
+        INSERT INTO results (number, tournament, wall_ms, level, scores, transcript, forfeits)
+        SELECT number, tournament, 1, 'A', '{2,0}', decode(repeat('00', 32), 'hex'),
+            CASE WHEN number % 7000 = 0 THEN '{0,1}'::smallint[] END FROM matches";
     sqlx::raw_sql(add_results).execute(&database.pool).await.unwrap();
     let add_records = "
         INSERT INTO records (number, tournament, bytes)
@@ -188,9 +190,16 @@ async fn a_page_of_matches_reads_only_its_rows() {
         );
         before = total;
     };
-    let page = played_matches::page(&mut *transaction, scope, after).await.unwrap();
-    assert_eq!((page.len(), page[0].result.number), (1_000, MatchNumber(25_001)));
-    check("matches", &mut transaction, page.len()).await;
+    for (cursor, first) in [(Cursor::After(after), 25_001), (Cursor::Before(after), 24_999)] {
+        let page = played_matches::page(&mut *transaction, scope, cursor, false).await.unwrap();
+        assert_eq!((page.len(), page[0].result.number), (1_000, MatchNumber(first)));
+        check("matches", &mut transaction, page.len()).await;
+    }
+    let cursor = Cursor::After(MatchNumber(10));
+    let page = played_matches::page(&mut *transaction, scope, cursor, true).await.unwrap();
+    let numbers: Vec<_> = page.iter().map(|played| played.result.number.0).collect();
+    assert_eq!(numbers, [7_000, 14_000, 21_000, 28_000]);
+    check("forfeits", &mut transaction, page.len()).await;
     let page = records::page(&mut *transaction, scope, after).await.unwrap();
     assert_eq!((page.len(), page[0].number), (64, MatchNumber(25_001)));
     check("records", &mut transaction, page.len()).await;

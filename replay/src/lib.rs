@@ -20,9 +20,10 @@ mod steps;
 mod steps_builder;
 mod transcript;
 mod verify;
+mod visible_text;
 mod write;
 
-pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack};
+pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack, unpack_from};
 pub use draw::{Picture, draw};
 pub use lines::Difference;
 pub use other_package::with_package;
@@ -32,4 +33,5 @@ pub use steps::steps;
 pub use steps_builder::{Clock, Stderr, Step, Steps};
 pub use transcript::{Transcript, TranscriptHash};
 pub use verify::{ReplayEvent, ReplayObserver, Verified, replay_with, verify};
+pub use visible_text::{is_bidi_control, without_bidi_controls};
 pub use write::Writer;

@@ -1,5 +1,7 @@
 //! Bots: the named entrants of a tournament, each with an owner.
 
+use std::collections::HashMap;
+
 use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::{FromRow, PgExecutor, Result};
@@ -198,4 +200,17 @@ pub async fn tournament_of(
     let statement = "
         SELECT b.tournament FROM versions v JOIN bots b ON b.id = v.bot WHERE v.id = $1";
     sqlx::query_scalar(statement).bind(version).fetch_optional(db).await
+}
+
+/// The number of bots of each tournament that have entered and were not withdrawn. Tournaments
+/// without such bots are left out.
+pub async fn entered_by_tournament(db: impl PgExecutor<'_>) -> Result<HashMap<TournamentId, i64>> {
+    let statement = "
+        SELECT b.tournament, count(*) FROM bots b
+        WHERE b.withdrawn_at IS NULL AND EXISTS (
+            SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id
+            WHERE v.bot = b.id AND (t.state IS NULL OR t.state = 'passed'))
+        GROUP BY b.tournament";
+    let rows: Vec<(TournamentId, i64)> = sqlx::query_as(statement).fetch_all(db).await?;
+    Ok(rows.into_iter().collect())
 }

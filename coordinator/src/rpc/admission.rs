@@ -118,13 +118,11 @@ fn rule(path: &str) -> Rule {
         ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetBotLog" | "WithdrawBot") => {
             with_role(Role::Player)
         }
-        ("arbiter.v1.TournamentService", "GetRecord") => {
-            Rule { is_long_stream: true, ..with_role(Role::Player) }
-        }
         ("arbiter.v1.RankingService", "WatchRanking")
-        | ("arbiter.v1.TournamentService", "WatchEdition" | "ListMatches" | "GetPackage") => {
-            Rule { is_long_stream: true, ..guest }
-        }
+        | (
+            "arbiter.v1.TournamentService",
+            "WatchEdition" | "ListMatches" | "GetPackage" | "GetRecord",
+        ) => Rule { is_long_stream: true, ..guest },
         ("arbiter.v1.BotService", "ListBots" | "GetBot")
         | ("arbiter.v1.RankingService", _)
         | (

@@ -124,7 +124,7 @@ pub(super) fn entry_rules(tournament: &Tournament) -> Result<Submissions> {
 }
 
 /// Logs why the settings of a tournament cannot be read.
-fn unreadable(tournament: &Tournament, error: &dyn Display) -> ServiceError {
+pub(super) fn unreadable(tournament: &Tournament, error: &dyn Display) -> ServiceError {
     tracing::error!(tournament = tournament.name, %error, "cannot read settings");
     ServiceError::internal("the settings of the tournament cannot be read; the log says why")
 }
@@ -143,6 +143,7 @@ pub(super) fn hide_result(status: &mut MatchStatus) {
     status.transcript.clear();
     status.level.clear();
     status.wall_ms = 0;
+    status.reported_us = None;
     for seat in &mut status.seats {
         seat.score.clear();
         seat.bad_answers = 0;

@@ -240,7 +240,12 @@ pub(crate) fn place(board: &Leaderboard, ranked: &ranking::RankedContestant) -> 
     let (name, version) = bot.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
     let tally = &ranked.contestant.tally;
     let standing = standing(&board.game, board.mean(tally), (name, version), tally);
-    Standing { rank: u32::try_from(ranked.rank).unwrap_or(u32::MAX), tied: ranked.tied, ..standing }
+    Standing {
+        rank: u32::try_from(ranked.rank).unwrap_or(u32::MAX),
+        tied: ranked.tied,
+        owner: bot.and_then(|bot| bot.owner_name.clone()).unwrap_or_default(),
+        ..standing
+    }
 }
 
 /// The sums of a version of a bot as a message, without its rank.

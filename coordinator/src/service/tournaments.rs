@@ -20,7 +20,7 @@ use super::{
 use crate::access::Role;
 use crate::db::editions::{self, EditionState};
 use crate::db::lots::{self, Census, LotState};
-use crate::db::tournaments::{self, TournamentState};
+use crate::db::tournaments::{self, Presentation, TournamentState};
 use crate::tournament::file::TournamentFile;
 use crate::tournament::lifecycle;
 use crate::tournament::open_edition::{self, IfRunning, OpenRequest};
@@ -46,7 +46,9 @@ impl Service {
         let mut transaction = self.pool.begin().await?;
         let created = lifecycle::create(&mut transaction, &file, self.now()).await?;
         self.add_known_package(&mut transaction, &created).await?;
-        let detail = change(Value::Null, json!({"settings": created.settings}));
+        let Presentation { title, replays, .. } = &created.presentation;
+        let after = json!({"settings": created.settings, "title": title, "replays": replays});
+        let detail = change(Value::Null, after);
         let name = &created.name;
         self.commit_change(transaction, principal, "tournament create", name, Some(detail)).await?;
         self.forget_inspected(&created)?;
@@ -72,7 +74,7 @@ impl Service {
                     running.push(self.edition_message(edition, None).await?);
                 }
             }
-            tournaments.push(message(row, running));
+            tournaments.push(Tournament { description: String::new(), ..message(row, running) });
         }
         Ok(ListTournamentsResponse { tournaments })
     }
@@ -336,7 +338,7 @@ impl Service {
 
     /// An edition. `official` is the official edition of its tournament. Only the running edition
     /// gets lots by state: the queue is that of the tournament, and holds what this edition needs.
-    async fn edition_message(
+    pub(super) async fn edition_message(
         &self,
         edition: editions::Edition,
         official: Option<EditionId>,
@@ -414,5 +416,8 @@ fn message(row: tournaments::Tournament, editions: Vec<Edition>) -> Tournament {
         next_edition_at_us: 0,
         new_bot_outlook: String::new(),
         beacon: row.beacon.as_ref().map(beacon::message),
+        title: row.presentation.title.unwrap_or_default(),
+        description: row.presentation.description.unwrap_or_default(),
+        replays: row.presentation.replays.to_string(),
     }
 }

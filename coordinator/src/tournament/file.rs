@@ -18,11 +18,13 @@ mod game_defaults;
 mod inline_boards;
 mod inline_package;
 mod parse_keys;
+mod presentation;
 mod stages;
 mod submissions;
 mod toml_tree;
 mod validate;
 
+use crate::db::tournaments::Presentation;
 use crate::game_package;
 pub use crate::queue::{Audit, Share};
 pub use submissions::{Moment, Submissions};
@@ -33,6 +35,8 @@ use toml_tree::Source;
 pub struct TournamentFile {
     /// Its unique name.
     pub name: String,
+    /// What the public sees of it besides its results.
+    pub presentation: Presentation,
     /// The game with its parameters.
     pub params: Params,
     /// The game package, if the game is one.
@@ -117,7 +121,7 @@ impl TournamentFile {
         Ok(file)
     }
 
-    /// Reads the JSON of [`TournamentFile::to_json`].
+    /// Reads the JSON of [`TournamentFile::to_json`]. What has separate columns has its default.
     pub fn from_json(games: &Games, stored: &Value) -> Result<Self, FileError> {
         Self::read(games, &Source::of_json(stored)?)
     }
@@ -163,8 +167,8 @@ impl TournamentFile {
         self.params.game()
     }
 
-    /// The file as it is stored and shown. The seed and the beacon are left out, because they have
-    /// separate columns. An `audit` with official values is also left out.
+    /// The file as it is stored and shown. The seed, the beacon and the presentation are left out,
+    /// because they have separate columns. An `audit` with official values is also left out.
     pub fn to_json(&self) -> Value {
         let mut schedule = object(&self.schedule);
         if matches!(self.schedule, Schedule::RoundRobin(_)) {

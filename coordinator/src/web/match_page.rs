@@ -17,6 +17,7 @@ use super::error::WebError;
 use super::flash::Flash;
 use super::replay_cache::{self, RenderedSteps};
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, download, layout};
 
 /// Maximum number of steps in a response.
@@ -48,7 +49,6 @@ pub(super) async fn show(
     let request = GetMatchRequest { r#match: name.clone() };
     let status = session.service.get_match(&session.caller, request).await?;
     let edition = session.service.edition_of_match(&name).await?;
-    let title = format!("Match {name}");
     let replay = match session.service.record(&session.caller, &name).await {
         Ok(record) => {
             let games = session.service.games_of_match(&name).await?;
@@ -72,7 +72,9 @@ pub(super) async fn show(
         (replay)
         (details(&status, edition))
     };
-    Ok(layout::tournament_page((&status.tournament, ""), &title, &session, &body))
+    let title = format!("Match {number}");
+    let page = TournamentPage::below(&status.tournament, Tab::Matches, title);
+    Ok(page.render(&session, &body).await)
 }
 
 /// Steps of a match as HTML fragments, one article each.
@@ -97,7 +99,7 @@ pub(super) async fn record(
 ) -> Result<Response, WebError> {
     let record = session.service.record(&session.caller, &match_name(&tournament, number)).await?;
     let name = format!("match-{tournament}-{number}.jsonl.zst");
-    Ok(download::file(&name, "application/zstd", record))
+    Ok(download::file(&name, "application/zstd", download::record(&record)))
 }
 
 fn match_name(tournament: &str, number: i64) -> String {

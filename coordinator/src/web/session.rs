@@ -158,7 +158,7 @@ pub(super) async fn login(
     }
     let token = match Secret::typed(&login.token) {
         Ok(token) => token,
-        Err(error) => return Ok(refused_login(&session, &sentence(&error.to_string()))),
+        Err(error) => return Ok(refused_login(&session, &layout::sentence(&error.to_string()))),
     };
     let is_valid = match session.service.log_in(&token, &origin).await {
         Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
@@ -177,12 +177,6 @@ pub(super) async fn login(
 /// The login page with an error.
 fn refused_login(session: &Session, error: &str) -> Response {
     (StatusCode::UNAUTHORIZED, login_page(session, Some(error))).into_response()
-}
-
-/// A message as a sentence.
-fn sentence(message: &str) -> String {
-    let (first, rest) = message.split_at(message.chars().next().map_or(0, char::len_utf8));
-    format!("{}{rest}.", first.to_uppercase())
 }
 
 /// The response after too many invalid tokens.

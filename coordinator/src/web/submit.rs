@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use super::{flash, layout};
 use crate::access::Role;
 use crate::service::MAX_BUNDLE;
@@ -87,13 +88,13 @@ async fn render(
     let request = ListBotsRequest { tournament: tournament.to_owned() };
     let bots = session.service.list_bots(&session.caller, request).await?.bots;
     let own_bots: Vec<_> = bots.into_iter().filter(|bot| bot.owned_by_caller).collect();
-    let title = format!("{tournament}: submit a version");
     let body = html! {
         (layout::error_message(error))
         (instructions(&details))
         @if details.state == "open" { (fields(session, tournament, bot, &own_bots)) }
     };
-    Ok(layout::tournament_page((tournament, "Submit"), &title, session, &body))
+    let page = TournamentPage::below(tournament, Tab::Bots, "Submit a bot");
+    Ok(page.render(session, &body).await)
 }
 
 fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> Markup {

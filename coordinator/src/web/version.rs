@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use super::error::{WebError, none_if};
 use super::flash::Flash;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, bot, layout, sse};
 use crate::service::trial_is_over;
 
@@ -41,7 +42,6 @@ pub(super) async fn show(
     let live = is_live.then(|| format!("{path}/live"));
     let organiser = session.caller.is_organiser();
     let can_retry = version.state == "aside" && organiser;
-    let title = format!("{name} version {number}");
     let body = html! {
         (flash.message())
         p {
@@ -53,7 +53,10 @@ pub(super) async fn show(
         @if can_retry { (actions::button(&session, &format!("{path}/retry"), "Retry trial", None)) }
         @if let Some(bot) = &response.bot { (bot::bot_actions(&session, &tournament, bot, organiser)) }
     };
-    Ok(layout::tournament_page((&tournament, ""), &title, &session, &body))
+    let title = format!("{name} version {number}");
+    let page = TournamentPage::below(&tournament, Tab::Bots, title);
+    let page = page.with_parent(&name, format!("/t/{tournament}/bots/{name}"));
+    Ok(page.render(&session, &body).await)
 }
 
 /// Live updates of the trial, until it is over.

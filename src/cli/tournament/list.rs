@@ -106,6 +106,9 @@ pub(crate) fn completion_estimate(edition: &Edition) -> Option<String> {
 fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> Result<(), Failure> {
     let Tournament { name, game, state, seed_hash, seed, created_at_us, .. } = tournament;
     out.line(&format!("{name}: {game}, {state}, created {}", moment(*created_at_us)))?;
+    if !tournament.title.is_empty() {
+        out.line(&format!("title: {}", tournament.title))?;
+    }
     out.line(&format!("seed hash {}", hex(seed_hash)))?;
     if !seed.is_empty() {
         out.line(&format!("seed {}", hex(seed)))?;
@@ -126,6 +129,11 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
             ("package", Value::String(summary)) => out.line(&format!("package = {summary}"))?,
             _ => out.line(&format!("{key} = {}", shorten(&value)))?,
         }
+    }
+    out.line(&format!("public.replays = {}", tournament.replays))?;
+    if !tournament.description.is_empty() {
+        out.line("")?;
+        tournament.description.lines().try_for_each(|line| out.line(&format!("  {line}")))?;
     }
     let header = ["edition", "state", "counted", "matches", "lots"];
     let mut table = Columns::new(header, &[1, 4]);
@@ -218,8 +226,11 @@ fn outline_json(tournament: &Tournament) -> Value {
     let next_edition_at = Some(tournament.next_edition_at_us).filter(|time| *time > 0);
     json!({
         "tournament": tournament.name,
+        "title": non_empty(&tournament.title),
+        "description": non_empty(&tournament.description),
         "game": tournament.game,
         "state": tournament.state,
+        "replays": tournament.replays,
         "seed_hash": hex(&tournament.seed_hash),
         "seed": (!tournament.seed.is_empty()).then(|| hex(&tournament.seed)),
         "beacon": beacon_json(tournament.beacon.as_ref()),

@@ -12,11 +12,22 @@ use serde_json::{Map, Value, json};
 use super::super::beacon::{MAX_NAME, single_line};
 use super::game_defaults::{OFFICIAL, board, boards, count, schedule_keys};
 use super::toml_tree::{SECTIONS, STAGE, Source};
-use super::{FileError, Submissions, TournamentFile, object, stages, validate};
+use super::{FileError, Submissions, TournamentFile, object, presentation, stages, validate};
 use crate::game_package;
 
 /// The keys at the top of the file.
-const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "rerun", "expected"];
+const TOP: [&str; 10] = [
+    "name",
+    "title",
+    "description",
+    "game",
+    "seed",
+    "beacon",
+    "state",
+    "ponder",
+    "rerun",
+    "expected",
+];
 
 /// The keys of `[schedule]` besides `kind`, by kind.
 pub(super) const KINDS: [(&str, &[&str]); 9] = [
@@ -58,6 +69,7 @@ impl TournamentFile {
         let audit = object(&official.audit);
         let file = Self {
             name,
+            presentation: presentation::read(source)?,
             params,
             package,
             schedule,
@@ -102,7 +114,10 @@ fn required(source: &Source, key: &'static str, remedy: &str) -> Result<String, 
 }
 
 /// A key at the top.
-fn top<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<Option<T>, FileError> {
+pub(super) fn top<T: DeserializeOwned>(
+    source: &Source,
+    key: &'static str,
+) -> Result<Option<T>, FileError> {
     let value = source.root.get(key).map(T::deserialize);
     value.transpose().map_err(|error| source.blame("", key, &error))
 }
@@ -129,7 +144,7 @@ fn beacon(source: &Source) -> Result<Option<String>, FileError> {
 ///
 /// If that fails, the keys are tried one by one, so that the error names the first wrong key. If
 /// each key alone is valid, the error is about the section.
-fn section<T, E: Display>(
+pub(super) fn section<T, E: Display>(
     source: &Source,
     name: &'static str,
     official: &Map<String, Value>,

@@ -20,12 +20,18 @@ resource! {
     Tournament(message: v1::Tournament) {
         /// Its name.
         tournament: String = message.name.clone();
+        /// Its title for people; null if it has none.
+        title: Option<String> = non_empty(message.title);
+        /// Its description, as Markdown; null if it has none, and in lists.
+        description: Option<String> = non_empty(message.description);
         /// Its game.
         game: String;
         /// The address of the page for authors of bots: how to play, and starter kits.
         how_to_play: String = format!("/t/{}/how-to-play", message.name);
         /// `open`, `closed` or `cancelled`.
         state: String;
+        /// When everyone may see the records of its matches: `never`, `after_close` or `always`.
+        replays: String;
         /// The BLAKE3 hash of its seed, published at its creation.
         seed_hash: Option<String> = hex_hash(&message.seed_hash);
         /// Its seed; null until the tournament is over.
