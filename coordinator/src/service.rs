@@ -32,6 +32,7 @@ mod collusion;
 mod concurrency_limit;
 mod counted_results;
 mod edition_watch;
+mod entry_forecast;
 mod entry_policy;
 mod error;
 mod estimates;

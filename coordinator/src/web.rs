@@ -36,6 +36,7 @@ mod multipart;
 mod organise;
 mod queue;
 mod replay_cache;
+mod return_path;
 mod rounds;
 mod schedule;
 mod server;

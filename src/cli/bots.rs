@@ -201,6 +201,7 @@ impl Log {
             let log = if trial_only {
                 GetBotLogResponse::default()
             } else {
+                let tournament = tournament.clone();
                 server.send(GetBotLogRequest { tournament, bot, limit, forfeits }).await?
             };
             Ok((status, log))
@@ -209,7 +210,7 @@ impl Log {
             return print(|out| out.json(&trial_output::status_json(&status)));
         }
         if trial_only {
-            return print(|out| trial_output::show(out, &status, true));
+            return print(|out| trial_output::show(out, &tournament, &status, true));
         }
         if !log.suspended_reason.is_empty() {
             let remedy = "submit a better version, or ask an organiser to reinstate it";
@@ -223,7 +224,7 @@ impl Log {
         let is_pending = status.version.as_ref().is_some_and(|new| new.state != "entered");
         print(|out| {
             if !json && status.tried && is_pending {
-                trial_output::show(out, &status, false)?;
+                trial_output::show(out, &tournament, &status, false)?;
                 out.line("")?;
             }
             out.list(json, &entries, entry_json, table, entry_row)

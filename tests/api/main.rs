@@ -6,6 +6,7 @@
 mod csv_export;
 mod hostile_requests;
 mod http_client;
+mod match_filters;
 mod statistics;
 #[path = "../support/mod.rs"]
 mod support;

@@ -7,7 +7,7 @@
 use arbiter_proto::ids::{LotNumber, MatchId, MatchNumber, TournamentId};
 use arbiter_ranking::Entrant;
 use serde_json::Value;
-use sqlx::{FromRow, PgExecutor, PgPool, Result};
+use sqlx::{Acquire, FromRow, PgExecutor, Postgres, Result};
 use time::OffsetDateTime;
 
 use super::editions::{EditionScope, members};
@@ -150,7 +150,7 @@ macro_rules! ordered {
                     WHERE $7::integer IS NULL OR EXISTS (
                         SELECT FROM matches m WHERE m.tournament = $1 AND m.number = r.number
                             AND r.forfeits[array_position(m.seats, $7)] > 0 OFFSET 0)
-                    ORDER BY r.number", $order, " LIMIT 1000
+                    ORDER BY f.found", $order, " LIMIT 1000
                 ) AS r
                 CROSS JOIN LATERAL (
                     SELECT * FROM matches WHERE tournament = $1 AND number = r.number OFFSET 0
@@ -185,7 +185,7 @@ pub async fn page(
 /// few of the matches; otherwise [`page`] soon comes across them. The condition names only entrants,
 /// so that Postgres has no other index to read the matches by. An entrant has one tournament.
 pub async fn page_of_entrants(
-    pool: &PgPool,
+    db: impl Acquire<'_, Database = Postgres>,
     edition: EditionScope,
     cursor: Cursor,
     entrants: &[Entrant],
@@ -194,7 +194,7 @@ pub async fn page_of_entrants(
     let statement = ordered!(cursor, of entrants);
     let (from, end) = cursor.bounds(edition);
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
-    let mut transaction = pool.begin().await?;
+    let mut transaction = db.begin().await?;
     // Only such a scan can read this kind of index.
     sqlx::query("SET LOCAL enable_bitmapscan = on").execute(&mut *transaction).await?;
     let found = sqlx::query_as_with(statement, edition.arguments())

@@ -2,7 +2,7 @@
 
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::trace::Span;
-use arbiter_proto::v1::{Submission, Version};
+use arbiter_proto::v1::{EntryForecast, Submission, Version};
 use sqlx::PgConnection;
 use tokio_stream::Stream;
 
@@ -58,7 +58,22 @@ impl Service {
             "submitted"
         );
         self.dispatcher.news();
-        Ok(Version { outlook: self.outlook(&tournament, &submission.bot).await, ..version })
+        let forecast = self.forecast_of_new(&tournament, &submission.bot, version.number).await;
+        let outlook = self.outlook(&tournament, &submission.bot).await;
+        Ok(Version { outlook, forecast, ..version })
+    }
+
+    /// In which edition a version plays that has just been stored.
+    async fn forecast_of_new(
+        &self,
+        tournament: &Tournament,
+        bot: &str,
+        number: i32,
+    ) -> Option<EntryForecast> {
+        let bot = bots::find(&self.pool, tournament.id, bot).await.ok().flatten()?;
+        let versions = bot_list::versions(&self.pool, bot.id).await.ok()?;
+        let row = versions.iter().find(|row| row.version.number == number)?;
+        self.entry_forecast(tournament, &bot, row).await
     }
 
     /// What the next edition of a tournament with this bot will lack. Empty if it will lack
@@ -216,5 +231,6 @@ pub(super) fn message(
         state: state.as_str().to_owned(),
         reason: verdict.clone().filter(|_| sees_verdict).unwrap_or_default(),
         outlook: String::new(),
+        forecast: None,
     }
 }

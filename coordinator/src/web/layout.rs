@@ -164,9 +164,10 @@ pub(super) fn components(columns: &[String]) -> String {
     format!(" ({})", labels.join(", "))
 }
 
-/// An error message as a sentence: with a capital letter and a full stop.
+/// An error message as a sentence, with a full stop. It may begin with a name, so its first letter
+/// stays as it is.
 pub(super) fn sentence(message: &str) -> String {
-    format!("{}.", label(message).trim_end_matches('.'))
+    format!("{}.", message.trim_end_matches('.'))
 }
 
 /// The components of a score, separated by spaces.

@@ -2,7 +2,8 @@
 //! and the newest matches.
 
 use arbiter_proto::v1::{
-    Edition, GetTournamentRequest, ListSetAsideRequest, Tournament, WatchEditionRequest,
+    Edition, GetTournamentRequest, ListSetAsideRequest, SetAsideMatch, Tournament,
+    WatchEditionRequest,
 };
 use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Response};
@@ -65,8 +66,7 @@ async fn beside_state(
     details: &Tournament,
     main: &Markup,
 ) -> Result<Markup, WebError> {
-    let request = ListSetAsideRequest { tournament: details.name.clone() };
-    let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
+    let aside = matches_set_aside(session, details).await?;
     let newest = match details.editions.first() {
         Some(edition) => matches::newest(session, &details.name, edition.number).await,
         None => html! {},
@@ -81,6 +81,19 @@ async fn beside_state(
             }
         }
     })
+}
+
+/// The matches for which the running edition waits.
+async fn matches_set_aside(
+    session: &Session,
+    details: &Tournament,
+) -> Result<Vec<SetAsideMatch>, WebError> {
+    let newest = details.editions.first();
+    if !newest.is_some_and(|newest| newest.lots.iter().any(|lot| lot.state == "aside")) {
+        return Ok(Vec::new());
+    }
+    let request = ListSetAsideRequest { tournament: details.name.clone() };
+    Ok(session.service.list_set_aside(&session.caller, request).await?.matches)
 }
 
 /// Why there is no leaderboard, and what comes next.
