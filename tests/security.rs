@@ -218,7 +218,7 @@ fn a_list_of_players_is_invited_as_a_whole_or_not_at_all() {
     assert_eq!(cells[3], format!("https://arbiter.example/login#token={}", cells[2]));
     assert!(site.log_in(cells[2], "192.0.2.1").starts_with("HTTP/1.1 303"));
     let page = fs::read_to_string(&cards).unwrap();
-    assert_eq!(page.matches("<section class=\"card\">").count(), 40);
+    assert_eq!(page.matches("<section class=\"invitation\">").count(), 40);
     assert!(page.contains("Spring &lt;cup&gt;") && page.contains("Student 40"));
     for file in [&csv, &cards] {
         let mode = fs::metadata(file).unwrap().permissions().mode();

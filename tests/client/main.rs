@@ -117,6 +117,7 @@ fn place(rank: u32, tied: bool, bot: &str, score: &str) -> Standing {
         margin: None,
         forfeits: vec![1, 0, 2, 0],
         bad_answers: 0,
+        ..Default::default()
     }
 }
 
@@ -154,6 +155,7 @@ fn played(run: i32, number: i64) -> MatchStatus {
         forfeit: forfeit.into(),
         bad_answers: 0,
         evidence: None,
+        ..Default::default()
     };
     MatchStatus {
         board: None,
@@ -173,5 +175,6 @@ fn played(run: i32, number: i64) -> MatchStatus {
         seed_key: None,
         position: None,
         columns: vec!["points".into()],
+        ..Default::default()
     }
 }

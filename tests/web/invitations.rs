@@ -42,7 +42,7 @@ fn organisers_invite_players_and_print_their_cards() {
 
     let (status, page) = invite(&organiser, "# the class\r\nbob\r\nEve Kowalska\r\n");
     assert_eq!(status, 200, "{page}");
-    assert_eq!(page.matches("<section class=\"card\">").count(), 2);
+    assert_eq!(page.matches("<section class=\"invitation\">").count(), 2);
     let shown = text(&page);
     for part in ["Spring cup", "Eve Kowalska", "it cannot be shown again"] {
         assert!(shown.contains(part), "{part}: {shown}");

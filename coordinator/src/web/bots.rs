@@ -100,7 +100,7 @@ pub(super) async fn show(
             @if bots.is_empty() { p { "No bot or owner has this in its name." } }
             @else { (table(&tournament, &query, &bots)) }
         }
-        @if let Some(invited) = &invited { (invited_players(invited)) }
+        @if let Some(invited) = &invited { (invited_players(&tournament, invited)) }
     };
     Ok(TournamentPage::new(&tournament, Tab::Bots).render(&session, &body).await)
 }
@@ -192,7 +192,7 @@ pub(super) fn state(bot: &Bot) -> Markup {
 }
 
 /// The players who were invited and have not submitted, for organisers.
-fn invited_players(players: &[InvitedPlayer]) -> Markup {
+fn invited_players(tournament: &str, players: &[InvitedPlayer]) -> Markup {
     let heads = ["Player", "Invited", "Last seen", "Last submission elsewhere"];
     let time =
         |micros: i64| html! { @if micros == 0 { "never" } @else { (layout::timestamp(micros)) } };
@@ -209,7 +209,7 @@ fn invited_players(players: &[InvitedPlayer]) -> Markup {
             h2 #invited { "Invited players without a bot here" }
             @if players.is_empty() { p { "Every invited player has submitted a bot." } }
             @else { (layout::table("Invited players", "invited", &heads, players.iter().map(row))) }
-            p { a href="/invitations" { "Invite players" } ". Only organisers see this list." }
+            p { a href={ "/invitations?t=" (tournament) } { "Invite players" } ". Only organisers see this list." }
         }
     }
 }

@@ -7,6 +7,7 @@
 mod qr_code;
 
 use arbiter_proto::v1::{CreateTokenResponse, CreateTokensRequest};
+use axum::extract::Query;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -71,14 +72,14 @@ fn cards(Invitations { title, site, players }: Invitations<'_>) -> Markup {
     let title = if title.is_empty() { DEFAULT_TITLE } else { title };
     html! {
         @for page in players.chunks(CARDS_PER_PAGE) {
-            div.cards { @for (name, token) in page { (card(title, site, name, token)) } }
+            div.invitations { @for (name, token) in page { (card(title, site, name, token)) } }
         }
     }
 }
 
 fn card(title: &str, site: &str, name: &str, token: &str) -> Markup {
     html! {
-        section.card {
+        section.invitation {
             p.contest { (title) }
             h2 { (name) }
             @if let Some(svg) = qr_code::svg(&login_link(site, token)) { (svg) }
@@ -112,10 +113,24 @@ pub(super) struct InvitationForm {
     title: String,
 }
 
+/// The query string of the form: the tournament whose title the cards get.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct InvitationQuery {
+    t: String,
+}
+
 /// The page with the form.
-pub(super) async fn form(session: Session) -> Result<Markup, WebError> {
+pub(super) async fn form(
+    session: Session,
+    Query(InvitationQuery { t: tournament }): Query<InvitationQuery>,
+) -> Result<Markup, WebError> {
     session.caller.require(Role::Organiser)?;
-    Ok(form_page(&session, "", "", None))
+    let title = match tournament.as_str() {
+        "" => String::new(),
+        name => session.service.tournament_heading(name).await?.title,
+    };
+    Ok(form_page(&session, "", &title, None))
 }
 
 /// Creates the tokens and shows the cards.
@@ -217,8 +232,8 @@ mod tests {
         let players = [("Ada <Lovelace>", token.as_str()); 13];
         let site = "https://arbiter.example/";
         let text = document(Invitations { title: "Cup", site, players: &players });
-        assert_eq!(text.matches("<section class=\"card\">").count(), 13);
-        assert_eq!(text.matches("<div class=\"cards\">").count(), 3);
+        assert_eq!(text.matches("<section class=\"invitation\">").count(), 13);
+        assert_eq!(text.matches("<div class=\"invitations\">").count(), 3);
         assert_eq!(text.matches("<svg").count(), 13);
         assert!(text.contains("Ada &lt;Lovelace&gt;") && !text.contains("<Lovelace>"));
         assert!(text.contains("https://arbiter.example/login</b>"), "{text}");
