@@ -66,6 +66,7 @@ pub mod trace_contexts;
 pub mod trials;
 pub mod tricks_http;
 pub mod versions;
+pub mod worker_runtimes;
 pub mod worker_stats;
 pub mod worker_suspensions;
 pub mod workers;

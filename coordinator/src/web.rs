@@ -11,6 +11,8 @@ mod announcements;
 mod api;
 mod assets;
 mod bot;
+mod bot_download;
+mod bots;
 mod bracket;
 mod chart;
 mod collusion;
@@ -24,12 +26,14 @@ mod flash;
 mod game_guide;
 mod head_to_head;
 mod home;
+pub mod invitations;
 mod layout;
 mod leaderboard;
 mod markdown;
 mod match_invalidation;
 mod match_page;
 mod matches;
+mod me;
 mod metrics;
 mod multipart;
 mod organise;
@@ -175,6 +179,13 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/workers", get(worker_audit::show))
         .route("/workers/suspend", post(worker_audit::suspend))
         .route("/workers/reinstate", post(worker_audit::reinstate))
+        .route(
+            "/invitations",
+            get(invitations::form)
+                .post(invitations::create)
+                .layer(DefaultBodyLimit::max(invitations::MAX_FORM_BYTES)),
+        )
+        .route("/me", get(me::show))
         .route("/login", get(session::form).post(session::login))
         .route("/logout", post(session::logout))
         .route("/assets/arbiter.css", get(assets::style_sheet))
@@ -195,7 +206,9 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
 /// The routes of a bot and its versions.
 fn bot_routes() -> Router<WebState> {
     Router::new()
+        .route("/t/{tournament}/bots", get(bots::show))
         .route("/t/{tournament}/bots/{bot}", get(bot::show))
+        .route("/t/{tournament}/bots/{bot}/download.zip", get(bot_download::download))
         .route("/t/{tournament}/bots/{bot}/withdraw", post(actions::withdraw))
         .route("/t/{tournament}/bots/{bot}/reinstate", post(actions::reinstate))
         .route("/t/{tournament}/bots/{bot}/versions/{number}", get(version::show))

@@ -59,6 +59,7 @@ macro_rules! client_calls {
         $implement! {
             BotService {
                 list_bots(ListBotsRequest) -> ListBotsResponse;
+                list_invited(ListInvitedRequest) -> ListInvitedResponse;
                 get_bot(GetBotRequest) -> GetBotResponse;
                 get_trial(GetTrialRequest) -> TrialStatus;
                 retry_trial(RetryTrialRequest) -> TrialStatus;
@@ -73,6 +74,7 @@ macro_rules! client_calls {
         $implement! {
             TokenService {
                 create_token(CreateTokenRequest) -> CreateTokenResponse;
+                create_tokens(CreateTokensRequest) -> CreateTokensResponse;
                 rotate_token(RotateTokenRequest) -> RotateTokenResponse;
                 revoke_token(RevokeTokenRequest) -> RevokeTokenResponse;
                 list_tokens(ListTokensRequest) -> ListTokensResponse;

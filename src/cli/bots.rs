@@ -1,13 +1,17 @@
 //! `arbiter bots T` and `arbiter log T BOT`: the bots of a tournament, and the results of one.
 
+use std::path::PathBuf;
+
 use arbiter_games::Micros;
 use arbiter_proto::v1::{
-    Bot, Evidence, GetBotLogRequest, GetBotLogResponse, ListBotsRequest, LogEntry,
-    ReinstateBotRequest, RetryTrialRequest, Version, WithdrawBotRequest,
+    Bot, Evidence, GetBotLogRequest, GetBotLogResponse, InvitedPlayer, ListBotsRequest,
+    ListInvitedRequest, LogEntry, ReinstateBotRequest, RetryTrialRequest, Version,
+    WithdrawBotRequest,
 };
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::bot_download::{self, BotDownload};
 use super::client::Client;
 use super::trial_output;
 use crate::failure::Failure;
@@ -18,11 +22,13 @@ use crate::output::{
 
 /// List the bots of a tournament, or withdraw, reinstate or retry one.
 ///
-/// The list is in the order of first submission and shows the newest version of each bot.
+/// The list is in the order of first submission and shows the newest version of each bot that
+/// entered, and its owner or "(house)".
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter bots finals
   arbiter bots finals --json
+  arbiter bots finals --invited
   arbiter bots finals --withdraw rascal
   arbiter bots finals --reinstate rascal
   arbiter bots finals --retry rascal")]
@@ -39,7 +45,10 @@ pub(super) struct Bots {
     /// Repeat the trial of this bot's newest version, after faults stopped it (for organisers).
     #[arg(long, value_name = "BOT", conflicts_with_all = ["json", "withdraw", "reinstate"])]
     retry: Option<String>,
-    /// Print one JSON object per bot.
+    /// List the players with a token who have submitted no bot instead (for organisers).
+    #[arg(long, conflicts_with_all = ["withdraw", "reinstate", "retry"])]
+    invited: bool,
+    /// Print one JSON object per bot or player.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -48,7 +57,13 @@ pub(super) struct Bots {
 
 impl Bots {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, withdraw, reinstate, retry, json, client } = self;
+        let Self { tournament, withdraw, reinstate, retry, invited, json, client } = self;
+        if invited {
+            let players = client.send(ListInvitedRequest { tournament })?.players;
+            let header = ["player", "invited", "last seen", "last submission elsewhere"];
+            let table = Columns::new(header, &[0, 1, 2, 3]);
+            return print(|out| out.list(json, &players, player_json, table, player_row));
+        }
         if let Some(bot) = withdraw {
             let message = format!("{bot} was withdrawn from {tournament}");
             client.send(WithdrawBotRequest { tournament, bot })?;
@@ -88,6 +103,22 @@ fn bot_row(bot: &Bot) -> Vec<String> {
     vec![bot.name.clone(), owner, number, digest, submitted, notes.join("; ")]
 }
 
+/// The times of a player, oldest step first: invited, last seen, last submission elsewhere.
+fn times(player: &InvitedPlayer) -> [i64; 3] {
+    [player.invited_at_us, player.last_used_at_us, player.last_submitted_at_us]
+}
+
+fn player_row(player: &InvitedPlayer) -> Vec<String> {
+    let time = |micros| if micros == 0 { "never".to_owned() } else { moment(micros) };
+    [player.name.clone()].into_iter().chain(times(player).map(time)).collect()
+}
+
+fn player_json(player: &InvitedPlayer) -> Value {
+    let time = |micros| if micros == 0 { Value::Null } else { moment_json(micros) };
+    let [invited, seen, submitted] = times(player).map(time);
+    json!({"player": player.name, "invited": invited, "seen": seen, "submitted": submitted})
+}
+
 /// Why a bot does not take part, as text; `None` if it takes part.
 fn exclusion(bot: &Bot) -> Option<String> {
     match bot {
@@ -117,6 +148,8 @@ fn bot_json(bot: &Bot) -> Value {
         "bot": bot.name,
         "owner": non_empty(&bot.owner),
         "house": bot.owner.is_empty(),
+        "state": non_empty(&bot.state),
+        "created_at": (bot.created_at_us != 0).then(|| moment_json(bot.created_at_us)),
         "owned_by_caller": bot.owned_by_caller,
         "withdrawn": bot.withdrawn,
         "suspended": bot.suspended,
@@ -135,6 +168,7 @@ fn bot_json(bot: &Bot) -> Value {
   arbiter log finals mybot --trial
   arbiter log finals mybot --trial --version 3 --json
   arbiter log finals mybot --forfeits --json
+  arbiter log finals mybot --download mybot-log --all
   arbiter match finals/1207 --record -")]
 pub(super) struct Log {
     /// The tournament.
@@ -155,6 +189,13 @@ pub(super) struct Log {
     /// Show the trial of this version instead of the newest.
     #[arg(long, value_name = "N", requires = "trial", default_value_t = 0)]
     version: i32,
+    /// Write the records of the bot's matches, its trials and its forfeits into this folder.
+    /// Records that are there already are kept.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["limit", "forfeits", "trial", "json"])]
+    download: Option<PathBuf>,
+    /// Download all matches instead of the newest 1000.
+    #[arg(long, requires = "download")]
+    all: bool,
     /// Print one JSON object per match.
     #[arg(long)]
     json: bool,
@@ -164,15 +205,28 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, bot, limit, forfeits, trial: trial_only, version, json, client } =
-            self;
+        if let Some(folder) = &self.download {
+            let Self { tournament, bot, all, .. } = &self;
+            let download = BotDownload { tournament, bot, folder, all: *all };
+            let counts = self.client.run(async |server| download.run(&server).await)?;
+            bot_download::report(folder, counts);
+            return Ok(());
+        }
+        self.show()
+    }
+
+    fn show(self) -> Result<(), Failure> {
+        let Self { tournament, bot, limit, forfeits, trial: trial_only, version, .. } = self;
+        let Self { json, client, .. } = self;
         let (status, log) = client.run(async |server| {
             let status = trial_output::get(&server, &tournament, &bot, version).await?;
             let log = if trial_only {
                 GetBotLogResponse::default()
             } else {
                 let tournament = tournament.clone();
-                server.send(GetBotLogRequest { tournament, bot, limit, forfeits }).await?
+                server
+                    .send(GetBotLogRequest { tournament, bot, limit, forfeits, before: 0 })
+                    .await?
             };
             Ok((status, log))
         })?;

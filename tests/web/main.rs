@@ -7,6 +7,7 @@ mod browser;
 mod edits;
 mod game_guides;
 mod hidden_frames;
+mod invitations;
 mod organisers;
 mod replays;
 mod rounds;

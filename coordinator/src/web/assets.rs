@@ -5,14 +5,16 @@ use std::sync::LazyLock;
 use axum::http::header;
 use axum::response::IntoResponse;
 
+use super::invitations;
+
 /// Browsers cache assets for 5 minutes, so a new version is visible soon.
 const CACHE_CONTROL: &str = "public, max-age=300";
 
-/// The style sheets of the pages, the forms and the replays.
+/// The style sheets of the pages, the forms, the invitations and the replays.
 static STYLE_SHEET: LazyLock<String> = LazyLock::new(|| {
     let pages = include_str!("assets/arbiter.css");
     let forms = include_str!("assets/forms.css");
-    [pages, forms, arbiter_replay::STYLE].concat()
+    [pages, forms, invitations::STYLE, arbiter_replay::STYLE].concat()
 });
 
 pub(super) async fn style_sheet() -> impl IntoResponse {

@@ -111,6 +111,11 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     }
 }
 
+/// Whether the browser reached this server through a proxy with TLS.
+pub(super) fn is_https(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https")
+}
+
 /// The login page.
 pub(super) async fn form(session: Session, headers: HeaderMap) -> Markup {
     login_page(&session, &ReturnPath::of_request(&headers), None)
@@ -128,7 +133,8 @@ fn login_page(session: &Session, next: &ReturnPath, error: Option<&str>) -> Mark
         form method="post" action="/login" {
             input type="hidden" name="next" value=(next.as_str());
             label for="token" { "Token" }
-            input #token type="password" name="token" autocomplete="current-password" required;
+            input #token type="password" name="token" autocomplete="current-password" required
+                data-from-link;
             button type="submit" { "Log in" }
         }
     };
@@ -157,23 +163,30 @@ pub(super) async fn login(
         ));
     }
     let next = ReturnPath::of_text(&login.next);
-    let token = Secret::from(login.token.trim().to_owned());
+    let token = match Secret::typed(&login.token) {
+        Ok(token) => token,
+        Err(error) => {
+            let message = layout::sentence(&layout::label(&error.to_string()));
+            return Ok(refused_login(&session, &next, &message));
+        }
+    };
     let is_valid = match session.service.log_in(&token, &origin).await {
         Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
             return Ok(too_many_attempts(&session, &next, &error));
         }
         result => result?,
     };
-    let is_well_formed =
-        token.text().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if !is_valid || !is_well_formed {
+    if !is_valid {
         let error = "The token is invalid, expired or revoked. Check that it is complete, or ask your \
             organiser for a new one.";
-        let page = login_page(&session, &next, Some(error));
-        return Ok((StatusCode::UNAUTHORIZED, page).into_response());
+        return Ok(refused_login(&session, &next, error));
     }
-    let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
-    Ok(redirect_with_cookie(token.text(), MAX_AGE_S, secure, &next))
+    Ok(redirect_with_cookie(token.text(), MAX_AGE_S, is_https(&headers), &next))
+}
+
+/// The login page with an error.
+fn refused_login(session: &Session, next: &ReturnPath, error: &str) -> Response {
+    (StatusCode::UNAUTHORIZED, login_page(session, next, Some(error))).into_response()
 }
 
 /// The response after too many invalid tokens.

@@ -2,6 +2,7 @@
 
 use arbiter_coordinator::service::SetAsideGroup;
 use arbiter_coordinator::tournament::file::readable_settings;
+use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{
     Announcement, Edition, GetTournamentRequest, ListSetAsideRequest, ListTournamentsRequest,
     LotCount, SetAsideMatch, Tournament,
@@ -101,7 +102,7 @@ pub(crate) fn completion_estimate(edition: &Edition) -> Option<String> {
     } else {
         format!("{rate:.1} matches a second")
     };
-    Some(format!("done about {} at {rate}", moment(eta)))
+    Some(format!("complete about {} at {rate}", moment(eta)))
 }
 
 fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> Result<(), Failure> {
@@ -218,7 +219,8 @@ pub(super) fn shorten(value: &Value) -> String {
 /// The number of lots in each state, as text.
 pub(super) fn lots(counts: &[LotCount]) -> String {
     let counts = counts.iter().filter(|count| count.lots > 0);
-    let parts: Vec<_> = counts.map(|count| format!("{} {}", count.lots, count.state)).collect();
+    let parts: Vec<_> =
+        counts.map(|count| format!("{} {}", count.lots, match_state(&count.state))).collect();
     if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
 }
 

@@ -135,7 +135,7 @@ impl View {
             .iter()
             .find(|count| count.state == "aside")
             .map_or(0, |count| count.matches);
-        let mut suffix = if aside > 0 { format!(", {aside} aside") } else { String::new() };
+        let mut suffix = if aside > 0 { format!(", {aside} set aside") } else { String::new() };
         if let Some(estimate) = completion_estimate(edition) {
             suffix = format!("{suffix}, {estimate}");
         }

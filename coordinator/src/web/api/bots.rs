@@ -33,6 +33,12 @@ resource! {
         newest: Option<Version> = message.newest.map(Version::from);
         /// Its newest version, if that has not entered yet.
         pending: Option<Version> = message.pending.map(Version::from);
+        /// When its first version was submitted.
+        #[schemars(extend("format" = "date-time"))]
+        created_at: Option<String> = rfc3339_from_micros(message.created_at_us);
+        /// `withdrawn`, `suspended`, `entered` if a version entered, otherwise the state of its
+        /// newest version.
+        state: String;
     }
 }
 
@@ -158,5 +164,5 @@ forward! {
     GetTrial { tournament, bot, version } =>
         get_trial(v1::GetTrialRequest { tournament, bot, number: version });
     GetLog { tournament, bot, forfeits, limit } =>
-        get_bot_log(v1::GetBotLogRequest { tournament, bot, limit: limit.0, forfeits });
+        get_bot_log(v1::GetBotLogRequest { tournament, bot, limit: limit.0, forfeits, before: 0 });
 }
