@@ -49,8 +49,15 @@ fn a_command_previews_and_applies_an_edit_and_the_audit_log_has_both_values() {
     );
     let change = newest_change(up);
     assert_eq!(change["action"], "tournament edit");
-    assert_eq!(change["before"], json!({"public.replays": "always", "title": null}), "{change}");
-    assert_eq!(change["after"], json!({"public.replays": "after_close", "title": "Spring"}));
+    assert_eq!(
+        change["detail"]["before"],
+        json!({"public.replays": "always", "title": null}),
+        "{change}"
+    );
+    assert_eq!(
+        change["detail"]["after"],
+        json!({"public.replays": "after_close", "title": "Spring"})
+    );
     assert!(edit(&[]).contains("nothing differs"));
 
     // What decides matches is fixed once an edition was opened.
