@@ -49,8 +49,15 @@ fn a_command_previews_and_applies_an_edit_and_the_audit_log_has_both_values() {
     );
     let change = newest_change(up);
     assert_eq!(change["action"], "tournament edit");
-    assert_eq!(change["before"], json!({"public.replays": "always", "title": null}), "{change}");
-    assert_eq!(change["after"], json!({"public.replays": "after_close", "title": "Spring"}));
+    assert_eq!(
+        change["detail"]["before"],
+        json!({"public.replays": "always", "title": null}),
+        "{change}"
+    );
+    assert_eq!(
+        change["detail"]["after"],
+        json!({"public.replays": "after_close", "title": "Spring"})
+    );
     assert!(edit(&[]).contains("nothing differs"));
 
     // What decides matches is fixed once an edition was opened.
@@ -136,7 +143,7 @@ fn a_form_previews_and_applies_an_edit() {
     assert_eq!(applied.status, 303, "{}", applied.body);
     let tournament = shown(&server.up);
     assert_eq!(tournament["title"], "Spring <b>Cup</b>");
-    assert_eq!(tournament["entry"]["closes_at"], "2099-01-01T12:00:00Z");
+    assert_eq!(tournament["entry"]["closes_at"], "2099-01-01T12:00:00.000000Z");
     assert_eq!(tournament["settings"]["submissions"]["per_hour"], 7);
     assert_eq!(tournament["settings"]["limits"]["memory"], "500 MB");
     let about = browser.page("/t/cup/about");

@@ -49,7 +49,13 @@ fn a_freeze_hides_replays_until_it_ends() {
     let mut organiser = server.browser.clone();
     organiser.log_in(&server.up.admin());
     assert_eq!(statuses(&organiser), [200, 200]);
+    let frozen = "frozen since 2020-01-01 00:00:00 UTC until the tournament ends";
+    for command in ["ranking cup", "tournament show cup", "tournament watch cup"] {
+        let printed = server.up.succeed(command);
+        assert!(printed.contains(frozen), "{command}: {printed}");
+    }
     server.up.succeed("tournament close cup");
     assert_eq!(statuses(&server.browser), [200, 200]);
+    assert!(!server.up.succeed("tournament show cup").contains("frozen since"));
     server.up.close();
 }

@@ -153,9 +153,9 @@ impl HeldRecord {
             for piece in self.chunks(PIECE_BYTES) {
                 let piece = RecordPiece { bytes: piece.to_vec() };
                 match timeout_at(deadline, sender.send(Ok(piece))).await {
-                    Ok(Ok(())) => {}
                     Ok(Err(_)) => return,
-                    Err(_) => {
+                    Ok(Ok(())) if !self.is_too_late() => {}
+                    Ok(Ok(())) | Err(_) => {
                         let error = "the record was read too slowly; read it again";
                         late.send(Err(ServiceError::unavailable(error)));
                         return;

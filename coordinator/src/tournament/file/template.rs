@@ -14,7 +14,7 @@ use crate::game_package::{self, GameError};
 
 /// The column of comments.
 const COLUMN: usize = 32;
-/// The longest line, in characters. A longer comment has lines of its own.
+/// The longest line, in characters. A longer comment is above its key.
 const WIDTH: usize = 100;
 
 /// A key: its name, an example where there is no default, and its meaning.
