@@ -97,6 +97,7 @@ async fn a_worker_that_lacks_a_program_leaves_the_trial_to_one_that_has_it() {
     let fixture = Fixture::new().await;
     let pool = &fixture.database.pool;
     let queue = fixture.queue();
+    set_time(pool, START).await;
     let other = fixture.database.worker("other").await;
     let claim =
         async |worker: WorkerId| trials::claim(pool, Some(worker), Duration::MINUTE).await.unwrap();
