@@ -118,7 +118,7 @@ fn a_single_source_file_can_be_submitted() {
     let server = TestServer::open();
     let mut ada = server.browser.clone();
     ada.log_in(&server.up.token("player --name ada"));
-    let send = |bot: &str, file: &str, contents: &[u8]| {
+    let send = |bot: &str, file: &'static str, contents: &[u8]| {
         let parts = [
             Part::text("csrf", &csrf(&ada.page("/t/cup/submit"))),
             Part::text("bot", bot),
