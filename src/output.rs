@@ -124,7 +124,7 @@ fn json_text(value: &Value) -> String {
 }
 
 /// A CSV cell (RFC 4180).
-fn csv_cell(cell: &str) -> String {
+pub(crate) fn csv_cell(cell: &str) -> String {
     let cell = printable(cell);
     if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }

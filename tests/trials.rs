@@ -108,7 +108,11 @@ fn passing_bots_enter_and_failures_are_explained() {
     let output = site.submit(&good, &[]);
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{message}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("mine version 1 is in cup"));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("mine version 1 is in cup"), "{stdout}");
+    let forecast = "it plays in edition 1, as soon as enough bots have entered; follow it with \
+        arbiter tournament watch cup, or at /t/cup in a browser\n";
+    assert!(stdout.ends_with(forecast), "{stdout}");
     assert!(message.contains("built in") && message.contains("matches"), "{message}");
     assert!(!fs::exists(format!("{good}/bot")).unwrap(), "the bot was not built locally");
     assert_eq!(site.bot(&site.player, "mine")["version"], 1);
@@ -144,7 +148,8 @@ fn passing_bots_enter_and_failures_are_explained() {
     // What plays is what was built in the trial.
     fs::remove_dir_all(&bad).unwrap();
     let other = bots.rascal("other", "honest", 0, "");
-    done(&site.submit(&other, &[]));
+    let stdout = done(&site.submit(&other, &[]));
+    assert!(stdout.contains("it plays in edition 1, which an organiser starts"), "{stdout}");
     done(&site.command(&site.admin, "tournament start cup").output().unwrap());
     done(&site.command(&site.admin, "tournament watch cup").output().unwrap());
     let board = done(&site.command("", "ranking cup --json").output().unwrap());
@@ -154,6 +159,20 @@ fn passing_bots_enter_and_failures_are_explained() {
         }
     }
     done(&site.command(&site.admin, "tournament check cup").output().unwrap());
+    let folder = bots.path().join("log");
+    let download = || {
+        let mut command = site.command(&site.player, "log cup mine --download");
+        let output = command.arg(&folder).output().unwrap();
+        done(&output);
+        stderr(&output)
+    };
+    assert!(download().contains("2 records, versions, forfeits.csv"));
+    done(&arbiter().arg("verify").arg(folder.join("records")).output().unwrap());
+    let trial = fs::read_to_string(folder.join("versions/3/trial.txt")).unwrap();
+    assert!(trial.starts_with("version 3 failed its trial") && trial.contains("> "), "{trial}");
+    let log = fs::read_to_string(folder.join("versions/2/build.log")).unwrap();
+    assert!(log.contains("nothing"), "{log}");
+    assert!(download().contains("2 records"), "a second download finds the records");
     // Records name what was submitted, not what was built from it.
     let record = done(&site.command(&site.admin, "match cup/0 --record -").output().unwrap());
     let header: Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();
@@ -161,6 +180,29 @@ fn passing_bots_enter_and_failures_are_explained() {
         let bot = site.bot("", seat["bot"].as_str().unwrap());
         assert_eq!(seat["digest"], bot["digest"], "{header}");
     }
+}
+
+#[test]
+fn a_source_file_can_be_submitted_and_a_missing_program_is_named() {
+    let site = Site::open(CUP);
+    let bots = Bots::new();
+    let file = bots.file("one.c", "int main(void) { return 7; }\n");
+    let output = site.submit(&file, &["--json"]);
+    let trial: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&trial["bot"], &trial["state"]), (&"one".into(), &"failed".into()), "{trial}");
+    assert!(trial["reason"].as_str().unwrap().contains("exited with code 7"), "{trial}");
+    assert_eq!(trial["forecast"], Value::Null, "{trial}");
+    let unknown = site.submit(&bots.file("one.cobol", "x"), &[]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("neither an archive nor a source file"), "{unknown:?}");
+
+    let lacking = bots.path().join("lacking");
+    fs::create_dir(&lacking).unwrap();
+    let manifest = "name = \"lacking\"\nrun = [\"no-such-language\", \"bot\"]\n";
+    fs::write(lacking.join("bot.toml"), manifest).unwrap();
+    let output = site.submit(lacking.to_str().unwrap(), &[]);
+    let says = "its program `no-such-language` is not installed on the machine that tried it";
+    assert!(stderr(&output).contains(says), "{output:?}");
 }
 
 /// Replaces the build command of a bot.

@@ -26,6 +26,7 @@ pub use error_class::{
 use keepalive_proxy::KeepAliveProxy;
 
 pub mod absences;
+pub mod announcements;
 pub mod audit_log;
 mod binary_copy;
 pub mod bot_list;
@@ -65,6 +66,7 @@ pub mod trace_contexts;
 pub mod trials;
 pub mod tricks_http;
 pub mod versions;
+pub mod worker_runtimes;
 pub mod worker_stats;
 pub mod worker_suspensions;
 pub mod workers;

@@ -10,6 +10,7 @@ mod actions;
 mod api;
 mod assets;
 mod bot;
+mod bot_download;
 mod bots;
 mod bracket;
 mod chart;
@@ -202,6 +203,7 @@ fn bot_routes() -> Router<WebState> {
     Router::new()
         .route("/t/{tournament}/bots", get(bots::show))
         .route("/t/{tournament}/bots/{bot}", get(bot::show))
+        .route("/t/{tournament}/bots/{bot}/download.zip", get(bot_download::download))
         .route("/t/{tournament}/bots/{bot}/withdraw", post(actions::withdraw))
         .route("/t/{tournament}/bots/{bot}/reinstate", post(actions::reinstate))
         .route("/t/{tournament}/bots/{bot}/versions/{number}", get(version::show))

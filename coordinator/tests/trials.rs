@@ -11,11 +11,12 @@ use arbiter_coordinator::db::entrants::EntrantInfo;
 use arbiter_coordinator::db::lease_details::{self, LeaseDetails, LeasedWork};
 use arbiter_coordinator::db::lots::LotState;
 use arbiter_coordinator::db::trials::{self, Outcome, TrialState};
-use arbiter_coordinator::db::{bot_list, bots, tournaments, versions};
+use arbiter_coordinator::db::{bot_list, bots, tournaments, versions, worker_runtimes, workers};
 use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue, ReportStatus};
 use arbiter_games::gomoku;
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, TokenId, TournamentId, VersionId, WorkerId};
+use arbiter_proto::v1::Runtime;
 use serde_json::json;
 use support::test_clock::{AtTime as _, set_time};
 use support::{Database, START};
@@ -72,6 +73,7 @@ impl Fixture {
             evidence: "evidence".to_owned(),
             log: String::new(),
             figures: json!({}),
+            missing_program: None,
             warnings: vec!["warning".to_owned()],
             program: verdict.is_none().then_some([9; 32]),
         }
@@ -87,6 +89,62 @@ impl Fixture {
     async fn is_edition_due(&self) -> bool {
         self.database.number("SELECT count(DISTINCT tournament) FROM edition_triggers").await == 1
     }
+}
+
+/// A worker without the bot's interpreter is no fault of the bot's author.
+#[tokio::test]
+async fn a_worker_that_lacks_a_program_leaves_the_trial_to_one_that_has_it() {
+    let fixture = Fixture::new().await;
+    let pool = &fixture.database.pool;
+    let queue = fixture.queue();
+    let other = fixture.database.worker("other").await;
+    let claim =
+        async |worker: WorkerId| trials::claim(pool, Some(worker), Duration::MINUTE).await.unwrap();
+    let fail = async |lease: Lease, worker: WorkerId| {
+        let failed = fixture.outcome(lease, Some("its program `node` is not installed"));
+        let missing_program = Some("node".to_owned());
+        let outcome = Outcome { worker, missing_program, ..failed };
+        queue.end_trial(&outcome, b"", START).await.unwrap()
+    };
+    let announce = async |worker: WorkerId, programs: &[&str]| {
+        let runtime = |program: &&str| Runtime {
+            program: (*program).to_owned(),
+            version: "18.19".to_owned(),
+        };
+        let runtimes: Vec<_> = programs.iter().map(runtime).collect();
+        let mut db = pool.acquire().await.unwrap();
+        worker_runtimes::set(&mut db, worker, &runtimes).await.unwrap();
+    };
+    for worker in [fixture.worker, other] {
+        workers::connect(pool, worker, 1, START).await.unwrap();
+    }
+    announce(other, &["node", "perl"]).await;
+    let version = fixture.submit(1).await;
+    let lease = claim(fixture.worker).await.unwrap();
+    assert_eq!(fail(lease, fixture.worker).await, ReportStatus::Accepted);
+    assert_eq!(fixture.state(version).await, TrialState::Waiting);
+    assert_eq!(claim(fixture.worker).await, None, "the other worker has the program");
+    let lease = claim(other).await.unwrap();
+    // The other worker lacks it as well, whatever it announced.
+    assert_eq!(fail(lease, other).await, ReportStatus::Accepted);
+    assert_eq!(fixture.state(version).await, TrialState::Failed);
+
+    // Without another worker, the trial does not wait for one.
+    let version = fixture.submit(2).await;
+    let lease = claim(fixture.worker).await.unwrap();
+    assert_eq!(fail(lease, fixture.worker).await, ReportStatus::Accepted);
+    workers::connect(pool, other, 0, START).await.unwrap();
+    let lease = claim(fixture.worker).await.unwrap();
+    assert_eq!(fail(lease, fixture.worker).await, ReportStatus::Accepted);
+    assert_eq!(fixture.state(version).await, TrialState::Failed);
+
+    announce(other, &["perl"]).await;
+    workers::connect(pool, other, 1, START).await.unwrap();
+    let listed = worker_runtimes::list(pool, START).await.unwrap();
+    let found: Vec<_> =
+        listed.iter().map(|found| (found.program.as_str(), found.workers)).collect();
+    assert_eq!(found, [("perl", 1)], "the last announcement counts");
+    assert_eq!(worker_runtimes::connected(pool, START).await.unwrap(), 2);
 }
 
 #[tokio::test]

@@ -20,6 +20,9 @@ macro_rules! client_calls {
                 create_tournament(CreateTournamentRequest) -> Tournament;
                 list_tournaments(ListTournamentsRequest) -> ListTournamentsResponse;
                 get_tournament(GetTournamentRequest) -> Tournament;
+                edit_tournament(EditTournamentRequest) -> EditTournamentResponse;
+                post_announcement(PostAnnouncementRequest) -> Tournament;
+                remove_announcement(RemoveAnnouncementRequest) -> Tournament;
                 start_edition(StartEditionRequest) -> Edition;
                 estimate_edition(EstimateEditionRequest) -> EditionEstimate;
                 certify_edition(CertifyEditionRequest) -> Certificate;

@@ -14,6 +14,7 @@ pub mod level;
 pub mod limits;
 mod metrics;
 pub mod settings;
+pub mod state_words;
 pub mod trace;
 pub mod trial;
 pub mod tricks_http;

@@ -1,5 +1,7 @@
 //! `arbiter bots T` and `arbiter log T BOT`: the bots of a tournament, and the results of one.
 
+use std::path::PathBuf;
+
 use arbiter_games::Micros;
 use arbiter_proto::v1::{
     Bot, Evidence, GetBotLogRequest, GetBotLogResponse, InvitedPlayer, ListBotsRequest,
@@ -9,6 +11,7 @@ use arbiter_proto::v1::{
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::bot_download::{self, BotDownload};
 use super::client::Client;
 use super::trial_output;
 use crate::failure::Failure;
@@ -165,6 +168,7 @@ fn bot_json(bot: &Bot) -> Value {
   arbiter log finals mybot --trial
   arbiter log finals mybot --trial --version 3 --json
   arbiter log finals mybot --forfeits --json
+  arbiter log finals mybot --download mybot-log --all
   arbiter match finals/1207 --record -")]
 pub(super) struct Log {
     /// The tournament.
@@ -185,6 +189,13 @@ pub(super) struct Log {
     /// Show the trial of this version instead of the newest.
     #[arg(long, value_name = "N", requires = "trial", default_value_t = 0)]
     version: i32,
+    /// Write the records of the bot's matches, its trials and its forfeits into this folder.
+    /// Records that are there already are kept.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["limit", "forfeits", "trial", "json"])]
+    download: Option<PathBuf>,
+    /// Download all matches instead of the newest 1000.
+    #[arg(long, requires = "download")]
+    all: bool,
     /// Print one JSON object per match.
     #[arg(long)]
     json: bool,
@@ -194,15 +205,28 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, bot, limit, forfeits, trial: trial_only, version, json, client } =
-            self;
+        if let Some(folder) = &self.download {
+            let Self { tournament, bot, all, .. } = &self;
+            let download = BotDownload { tournament, bot, folder, all: *all };
+            let counts = self.client.run(async |server| download.run(&server).await)?;
+            bot_download::report(folder, counts);
+            return Ok(());
+        }
+        self.show()
+    }
+
+    fn show(self) -> Result<(), Failure> {
+        let Self { tournament, bot, limit, forfeits, trial: trial_only, version, .. } = self;
+        let Self { json, client, .. } = self;
         let (status, log) = client.run(async |server| {
             let status = trial_output::get(&server, &tournament, &bot, version).await?;
             let log = if trial_only {
                 GetBotLogResponse::default()
             } else {
                 let tournament = tournament.clone();
-                server.send(GetBotLogRequest { tournament, bot, limit, forfeits }).await?
+                server
+                    .send(GetBotLogRequest { tournament, bot, limit, forfeits, before: 0 })
+                    .await?
             };
             Ok((status, log))
         })?;

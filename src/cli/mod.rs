@@ -5,6 +5,7 @@
 
 mod audit;
 mod bot;
+mod bot_download;
 mod bots;
 mod bundle_upload;
 mod cert;

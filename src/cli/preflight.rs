@@ -41,7 +41,7 @@ Examples:
 pub(super) struct Preflight {
     game: String,
     /// The bot: a directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz,
-    /// .tar.zst, .zip), or an executable file.
+    /// .tar.zst, .zip), an executable file, or one source file (.py, .js, .c, .cpp, .rs, .java, …).
     path: PathBuf,
     /// An opponent, instead of the house bots; may be repeated.
     #[arg(long, value_name = "BOT", action = ArgAction::Append)]

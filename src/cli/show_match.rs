@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, Read as _, Seek as _};
 use std::path::Path;
 
 use arbiter_proto::ids::MatchName;
+use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use arbiter_replay::MAX_LINE;
 use clap::Args;
@@ -148,7 +149,7 @@ fn status_json(status: &MatchStatus) -> Value {
 
 fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
     let MatchStatus { r#match, state, worker, level, wall_ms, .. } = status;
-    out.line(&format!("match {match}: {state}"))?;
+    out.line(&format!("match {match}: {}", match_state(state)))?;
     if !status.params.is_empty() {
         out.line(&format!("with {}", status.params))?;
     }

@@ -26,6 +26,7 @@ use crate::output::{eprint_line, hex, merge, non_empty, printable};
 
 Examples:
   arbiter submit finals mybot/
+  arbiter submit finals mybot.cpp
   arbiter submit finals mybot.zip --name mybot-2 --no-wait
   arbiter submit finals mybot/ --built
   arbiter submit finals bots/gomoku/house --house"
@@ -35,7 +36,7 @@ pub(super) struct Submit {
     #[arg(value_name = "T")]
     tournament: String,
     /// The bot: a directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz,
-    /// .tar.zst, .zip), or an executable file.
+    /// .tar.zst, .zip), an executable file, or one source file (.py, .js, .c, .cpp, .rs, .java, …).
     path: PathBuf,
     /// The name of the entry; by default the bot's name.
     #[arg(long)]

@@ -124,13 +124,20 @@ pub(super) fn show(
     status: &TrialStatus,
     full: bool,
 ) -> Result<(), Failure> {
+    lines(tournament, status, full).iter().try_for_each(|line| out.line(line))
+}
+
+/// The state and all details of a trial, one per line.
+pub(super) fn text(tournament: &str, status: &TrialStatus) -> Vec<String> {
+    lines(tournament, status, true)
+}
+
+fn lines(tournament: &str, status: &TrialStatus, full: bool) -> Vec<String> {
     let version = status.version.clone().unwrap_or_default();
     let entered = || format!("version {} has entered", version.number);
-    out.line(&non_empty(&describe(&version)).map_or_else(entered, str::to_owned))?;
-    if let Some(line) = forecast_line(&version, tournament) {
-        out.line(&line)?;
-    }
-    details(status, full).iter().try_for_each(|line| out.line(line))
+    let state = non_empty(&describe(&version)).map_or_else(entered, str::to_owned);
+    let forecast = forecast_line(&version, tournament);
+    [state].into_iter().chain(forecast).chain(details(status, full)).collect()
 }
 
 /// The details of a trial, one per line.

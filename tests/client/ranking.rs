@@ -45,7 +45,7 @@ fn a_running_edition_is_mentioned() {
     script.tournament.editions = vec![Edition { number: 2, eta_us, rate, ..Edition::default() }];
     let table = succeed(&Server::start(script), &["ranking", "finals"]);
     let line = table.lines().nth(1).unwrap();
-    let done = "counted, done about 2001-09-09 01:46:40 UTC at 2.0 matches a second; show it";
+    let done = "counted, complete about 2001-09-09 01:46:40 UTC at 2.0 matches a second; show it";
     assert!(line.contains(done), "{line}");
 }
 

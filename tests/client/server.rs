@@ -183,6 +183,34 @@ impl TournamentService for Scripted {
         Ok(Response::new(self.called("get", &request)?.tournament))
     }
 
+    async fn edit_tournament(
+        &self,
+        request: Request<EditTournamentRequest>,
+    ) -> Answer<EditTournamentResponse> {
+        let tournament = self.called("edit", &request)?.tournament;
+        let changes = vec![SettingChange {
+            key: "title".to_owned(),
+            before: String::new(),
+            after: "\"Spring\"".to_owned(),
+            effect: "everyone sees it at once".to_owned(),
+        }];
+        Ok(Response::new(EditTournamentResponse { changes, tournament: Some(tournament) }))
+    }
+
+    async fn post_announcement(
+        &self,
+        request: Request<PostAnnouncementRequest>,
+    ) -> Answer<Tournament> {
+        Ok(Response::new(self.called("announce", &request)?.tournament))
+    }
+
+    async fn remove_announcement(
+        &self,
+        request: Request<RemoveAnnouncementRequest>,
+    ) -> Answer<Tournament> {
+        Ok(Response::new(self.called("unannounce", &request)?.tournament))
+    }
+
     async fn start_edition(&self, request: Request<StartEditionRequest>) -> Answer<Edition> {
         let name = if request.get_ref().fresh { "start fresh" } else { "start" };
         let script = self.called(name, &request)?;

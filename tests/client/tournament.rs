@@ -33,7 +33,7 @@ fn tournaments_are_listed_and_shown() {
     let server = Server::start(Script { aside: aside.into(), ..board() });
     let table = succeed(&server, &["tournament", "list"]);
     let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
-    let expected = "finals gomoku open 2001-09-09 01:46:40 UTC edition 2: 249 of 400, done about \
+    let expected = "finals gomoku open 2001-09-09 01:46:40 UTC edition 2: 249 of 400, complete about \
         2001-09-09 02:46:40 UTC at 2.5 matches a second";
     assert_eq!(row.join(" "), expected);
     let line = &crate::json(&server, &["tournament", "list", "--json"])[0];
@@ -44,9 +44,9 @@ fn tournaments_are_listed_and_shown() {
         "finals: gomoku, open, created 2001-09-09 01:46:40 UTC",
         &format!("seed hash {}", "ab".repeat(32)),
         "schedule = {\"kind\":\"round_robin\"}",
-        "12 pending, 3 leased, 1 aside",
+        "12 queued, 3 playing, 1 set aside",
         "complete, official",
-        "edition 2 will be done about 2001-09-09 02:46:40 UTC at 2.5 matches a second; 8 slots",
+        "edition 2 will be complete about 2001-09-09 02:46:40 UTC at 2.5 matches a second; 8 slots",
         "edition 2: grown from a plan for 37: 1 joined, 0 left",
         "\n\n1 match set aside: host\u{fffd} stalled\n  retry with arbiter tournament retry MATCH: \
          finals/5\n2 matches set aside, first finals/6: the rules failed: oops; asked: boom\n  \
@@ -227,7 +227,7 @@ fn an_edition_is_watched_across_a_restart() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut line = || lines.next().unwrap().unwrap();
-    let lots = "lots: 12 pending, 3 leased, 1 aside; done about 2001-09-09 02:46:40 UTC at 2.5 \
+    let lots = "lots: 12 queued, 3 playing, 1 set aside; complete about 2001-09-09 02:46:40 UTC at 2.5 \
         matches a second";
     assert_eq!(line(), format!("edition 2: running, 10 of 400 matches counted; {lots}"));
     assert_eq!(first.received.lock().unwrap().watched, [None]);

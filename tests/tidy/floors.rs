@@ -36,12 +36,12 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (
         "worker/src",
         &[
-            "backoff bounded_read connect fault job spool",
+            "backoff bounded_read connect fault job runtimes spool",
             "coordinator_clients",
             "sandbox",
             "bot seat",
             "bundle",
-            "build bundle_download referee rules_process",
+            "build bundle_download hints referee rules_process",
             "package",
             "package_cache record_writer",
             "bot_cache match_runner",
@@ -65,7 +65,8 @@ const FLOORS: [(&str, &[&str]); 9] = [
         "proto/src",
         &[
             "v1",
-            "client_calls codec fault ids level limits metrics protocol trace trial tricks_http",
+            "client_calls codec fault forecast ids level limits metrics protocol state_words trace \
+             trial tricks_http",
             "convert",
             "settings",
             "assignment",
@@ -117,6 +118,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
             "game_toml",
             "package_files",
             "starter",
+            "source_file",
         ],
     ),
     (

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::TestServer;
+use crate::browser::text;
+use crate::support::service::wait_until;
 use crate::support::{json as printed, succeed};
 
 /// A copy of the package connect4 in this folder, with this text for authors of bots.
@@ -50,6 +52,21 @@ fn the_page_of_a_built_in_game_has_its_text_and_a_starter_kit() {
     assert!(page.contains("squares = [(x, y) for x in range(15)"), "{page}");
     assert!(page.contains("<td>choose your colour</td>"), "{page}");
     assert!(page.contains("href=\"/t/cup/how-to-play/c\""), "{page}");
+    let conditions = text(&page);
+    for part in [
+        "Conditions in this tournament",
+        "A reply is one line.",
+        "400 MB of memory, 1 processor,",
+        "no network",
+    ] {
+        assert!(conditions.contains(part), "{part}: {conditions}");
+    }
+    // The worker of this server reports its compiler with its version.
+    let worker =
+        |page: &str| page.contains("(c++, 1 worker)") && page.contains("(python3, 1 worker)");
+    wait_until("the worker is connected", || {
+        worker(&text(&server.browser.page("/t/cup/how-to-play")))
+    });
     preflight(&server, "cup", "gomoku");
     assert_eq!(server.browser.get("/t/cup/how-to-play/cobol").status, 404);
     assert_eq!(server.browser.get("/t/cup/package").status, 404);

@@ -4,12 +4,13 @@
 use std::io::{Cursor, Write as _};
 use std::path::Path;
 
-use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
+use zip::{ZipArchive, ZipWriter};
 
 use crate::TestServer;
 use crate::browser::{Browser, Part, csrf, rows, text};
 use crate::support::service::wait_until;
+use crate::support::succeed;
 
 /// The manifest of a test bot.
 fn manifest(build: &str, mode: &str) -> String {
@@ -66,6 +67,10 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
     for part in ["State: entered", "Trial measurements", "99th percentile"] {
         assert!(page.contains(part), "{part}: {page}");
     }
+    assert!(page.contains("It plays in edition 1, which an organiser starts."), "{page}");
+    assert!(page.contains("Follow edition 1"), "{page}");
+    let api = ada.page("/api/v1/tournaments/cup/bots/sent/versions/1/trial");
+    assert!(api.contains("\"state\":\"manual\""), "{api}");
     let mine = server.up.json("bots cup").into_iter().find(|bot| bot["bot"] == "sent").unwrap();
     assert_eq!((&mine["version"], &mine["owner"]), (&1.into(), &"ada".into()));
     // Submitting the same bundle again changes nothing.
@@ -151,6 +156,38 @@ fn a_single_source_file_can_be_submitted() {
         assert_eq!(response.status, 400, "{file}: {}", response.body);
         assert!(text(&response.body).contains(says), "{file}: {}", response.body);
     }
+    server.up.close();
+}
+
+#[test]
+fn everything_about_a_bot_is_one_download() {
+    let server = TestServer::open();
+    let address = "/t/cup/bots/ada/download.zip";
+    assert_eq!(server.browser.get(address).status, 401);
+    let mut bob = server.browser.clone();
+    bob.log_in(&server.up.token("player --name bob"));
+    assert_eq!(bob.get(address).status, 403);
+    assert!(!bob.page("/t/cup/bots/ada").contains("download.zip"));
+    server.up.play("cup");
+    let mut admin = server.browser.clone();
+    admin.log_in(&server.up.admin());
+    assert!(admin.page("/t/cup/bots/eve").contains("href=\"/t/cup/bots/eve/download.zip\""));
+    let download = admin.download("/t/cup/bots/eve/download.zip?all=1");
+    assert_eq!(download.headers["content-type"], "application/zip");
+    assert!(download.headers["content-disposition"].contains("cup-eve.zip"));
+    let mut archive = ZipArchive::new(Cursor::new(download.bytes)).unwrap();
+    let names: Vec<_> = archive.file_names().map(str::to_owned).collect();
+    let records = names.iter().filter(|name| name.starts_with("records/cup-"));
+    assert_eq!(records.count(), 4, "{names:?}");
+    let folder = server.up.directory.path().join("eve");
+    archive.extract(&folder).unwrap();
+    succeed(&["verify", folder.join("records").to_str().unwrap()]);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let forfeits = read("forfeits.csv");
+    assert_eq!(forfeits.lines().count(), 5, "{forfeits}");
+    assert!(forfeits.contains(",gone,gone: "), "{forfeits}");
+    assert!(read("versions/1/trial.txt").starts_with("version 1: entered\n"));
+    assert!(read("README.txt").contains("the records of 4 matches"));
     server.up.close();
 }
 

@@ -110,19 +110,24 @@ impl From<Arc<Bot>> for Contestant {
 pub struct BotError {
     path: PathBuf,
     cause: String,
-    /// Whether only this machine is known to lack something.
-    is_of_machine: bool,
+    /// A program that is not part of the files and that this machine lacks.
+    missing_program: Option<String>,
 }
 
 impl BotError {
     pub(crate) fn new(path: &Path, cause: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), cause: cause.into(), is_of_machine: false }
+        Self { path: path.to_owned(), cause: cause.into(), missing_program: None }
     }
 
     /// Whether this machine lacks a program that is not part of the files. Another machine may have
     /// it.
     pub(crate) fn is_of_machine(&self) -> bool {
-        self.is_of_machine
+        self.missing_program.is_some()
+    }
+
+    /// The program that is not part of the files and that this machine lacks, if that is the error.
+    pub(crate) fn missing_program(&self) -> Option<&str> {
+        self.missing_program.as_deref()
     }
 
     /// The message with the path relative to the bot's directory.
@@ -242,8 +247,8 @@ pub(crate) fn check_program(directory: &Path, program: &str) -> Result<(), BotEr
             }
             None => {
                 let cause = format!("its program {program} is missing; build it, or correct `run`");
-                let is_of_machine = program.starts_with('/');
-                Err(BotError { is_of_machine, ..BotError::new(directory, cause) })
+                let missing_program = program.starts_with('/').then(|| program.to_owned());
+                Err(BotError { missing_program, ..BotError::new(directory, cause) })
             }
         };
     }
@@ -256,7 +261,8 @@ pub(crate) fn check_program(directory: &Path, program: &str) -> Result<(), BotEr
         "its program `{program}` is not on the PATH; install it, or write ./{program} if it is \
          in this directory"
     );
-    Err(BotError { is_of_machine: true, ..BotError::new(directory, cause) })
+    let missing_program = Some(program.to_owned());
+    Err(BotError { missing_program, ..BotError::new(directory, cause) })
 }
 
 /// Builds a bot whose program is missing or out of date. A lock lets one process build at a time.

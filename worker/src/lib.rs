@@ -25,6 +25,7 @@ pub mod record_writer;
 pub mod referee;
 pub mod repro;
 mod rules_process;
+mod runtimes;
 pub mod sandbox;
 pub mod seat;
 mod slot;

@@ -433,13 +433,23 @@ fn pack_bot_state(seat: &SeatAssignment, directory: &Path) -> Result<Vec<u8>, Fa
 
 /// A trial's outcome as a message.
 fn trial_report(outcome: TrialOutcome) -> v1::TrialReport {
-    let TrialOutcome { failure, measurements, warnings, log, program } = outcome;
+    let TrialOutcome { failure, measurements, warnings, log, program, missing_program } = outcome;
     let passed = failure.is_none();
     let TrialFailure { reason, evidence } = failure.unwrap_or_default();
     let measurements =
         serde_json::to_string(&measurements).expect("numbers can be written as JSON");
     let program = program.map(|bundle| bundle.bytes().to_vec()).unwrap_or_default();
-    v1::TrialReport { passed, reason, evidence, log, measurements, warnings, program }
+    let missing_program = missing_program.unwrap_or_default();
+    v1::TrialReport {
+        passed,
+        reason,
+        evidence,
+        log,
+        measurements,
+        warnings,
+        program,
+        missing_program,
+    }
 }
 
 /// A match's outcome as a message, without bot state and record.

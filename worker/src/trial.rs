@@ -21,6 +21,7 @@ use crate::build::{self, BuildOptions};
 use crate::bundle::{self, Bundle, BundleError};
 use crate::fault::{Context as _, Fault};
 use crate::match_runner::{BotState, Entrant, Match, MatchOutcome};
+use crate::runtimes;
 use crate::sandbox::{BotSource, Host, JailConfig, Limits};
 use crate::seat::StopSignal;
 
@@ -71,6 +72,8 @@ pub struct TrialOutcome {
     pub log: String,
     /// The built bundle, if there was a build and the trial passed.
     pub program: Option<Bundle>,
+    /// The program that the version needs and that this machine lacks, if it failed for that.
+    pub missing_program: Option<String>,
 }
 
 /// Why a trial failed.
@@ -95,6 +98,16 @@ impl TrialOutcome {
     fn failed(reason: impl Into<String>) -> Self {
         let failure = TrialFailure { reason: reason.into(), evidence: String::new() };
         Self { failure: Some(failure), ..Self::default() }
+    }
+
+    /// The machine lacks a program, which `role` names.
+    fn without_program(role: &str, program: &str) -> Self {
+        let reason = format!(
+            "{role} `{program}` is not installed on the machine that tried it; the page \"How to \
+             play\" of a tournament lists what its workers have"
+        );
+        let missing_program = Some(program.to_owned());
+        Self { missing_program, ..Self::failed(reason) }
     }
 }
 
@@ -136,6 +149,12 @@ impl Trial {
         on_progress: &mut dyn FnMut(TrialProgress),
     ) -> Result<TrialOutcome, Fault> {
         on_progress(TrialProgress::Building);
+        if let Ok(Some(command)) = Bot::build_of(tree)
+            && !command[0].contains('/')
+            && runtimes::find(&command[0], &host.program_path()).is_none()
+        {
+            return Ok(TrialOutcome::without_program("its build program", &command[0]));
+        }
         let options = BuildOptions { cores: self.jail.cores.clone(), ..BuildOptions::default() };
         let build_outcome = match build::build(host, stop, tree, &options)? {
             Ok(outcome) => outcome,
@@ -148,7 +167,11 @@ impl Trial {
         let bot = match Bot::unpacked(tree, digest) {
             Ok(bot) => bot,
             Err(error) => {
-                return Ok(TrialOutcome { log, ..TrialOutcome::failed(error.within(tree)) });
+                let failed = match error.missing_program() {
+                    Some(program) => TrialOutcome::without_program("its program", program),
+                    None => TrialOutcome::failed(error.within(tree)),
+                };
+                return Ok(TrialOutcome { log, ..failed });
             }
         };
         let game = self.params.game();

@@ -48,7 +48,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arbiter_games::{Games, RULES_VERSION};
-use arbiter_proto::v1::Hello;
+use arbiter_proto::v1::{Hello, Runtime};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tracing::info;
@@ -58,6 +58,7 @@ use crate::connect::{ConnectError, ConnectOptions};
 use crate::coordinator_clients::CoordinatorClients;
 pub use crate::coordinator_clients::MAX_MESSAGE_LEN;
 use crate::metrics::Metrics;
+use crate::runtimes;
 use crate::sandbox::{Host, Policy, SandboxError, recreate_dir};
 use crate::slot::{SlotContext, Slots};
 use crate::spool::{Spool, SpoolError, unusable};
@@ -145,6 +146,8 @@ pub struct Worker {
     bot_cache: Arc<BotCache>,
     scratch: PathBuf,
     metrics: Arc<Metrics>,
+    /// The interpreters and compilers that bots find here.
+    runtimes: Vec<Runtime>,
 }
 
 impl Worker {
@@ -162,7 +165,8 @@ impl Worker {
         let scratch = config.cache.join("matches");
         recreate_dir(&scratch).map_err(|error| unusable(&scratch, error))?;
         info!("{}", host.summary());
-        Ok(Self { config, name, host, spool, bot_cache, scratch, metrics })
+        let runtimes = runtimes::detect(&host.program_path());
+        Ok(Self { config, name, host, spool, bot_cache, scratch, metrics, runtimes })
     }
 
     /// The name that the coordinator sees.
@@ -178,7 +182,7 @@ impl Worker {
     /// Runs until shutdown. Retries an unreachable coordinator without a limit. Unacknowledged
     /// reports stay in the spool.
     pub async fn run(self, shutdown: watch::Receiver<Shutdown>) -> Result<(), WorkerError> {
-        let Self { config, name, host, spool, bot_cache, scratch, metrics } = self;
+        let Self { config, name, host, spool, bot_cache, scratch, metrics, runtimes } = self;
         // Do not retry an incompatible coordinator. An unreachable one may start later.
         match config.coordinator.channel().await {
             Ok(_) | Err(ConnectError::Unreachable { .. }) => {}
@@ -191,6 +195,7 @@ impl Worker {
             sandbox: host.summary(),
             rules: RULES_VERSION.to_owned(),
             slots: u32::try_from(config.slots).unwrap_or(u32::MAX),
+            runtimes,
         };
         info!(
             name = hello.name,

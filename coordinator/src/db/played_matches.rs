@@ -243,18 +243,21 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<LotStatu
 
 /// The matches of a tournament that any of these entrants played, newest first: at most `limit`,
 /// from the last 200 000 played matches of the tournament. With `forfeits`, only matches that one
-/// of them forfeited.
+/// of them forfeited. With `before`, only matches with lower numbers, from the last 200 000 of
+/// these.
 pub async fn of_entrants(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     entrants: &[Entrant],
     forfeits: bool,
     limit: u32,
+    before: Option<MatchNumber>,
 ) -> Result<Vec<PlayedMatch>> {
     let statement = played!(
         ["
         FROM (
-            SELECT * FROM results WHERE tournament = $1 ORDER BY number DESC LIMIT 200000
+            SELECT * FROM results WHERE tournament = $1 AND number < $4
+            ORDER BY number DESC LIMIT 200000
         ) AS r
         CROSS JOIN LATERAL (
             SELECT * FROM matches
@@ -264,11 +267,12 @@ pub async fn of_entrants(
         WHERE NOT $3 OR EXISTS (
             SELECT FROM unnest(m.seats, r.forfeits) AS s (entrant, forfeit)
             WHERE s.entrant = ANY ($2) AND s.forfeit > 0)
-        ORDER BY r.number DESC LIMIT $4"
+        ORDER BY r.number DESC LIMIT $5"
     );
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
-    let query = sqlx::query_as(statement).bind(tournament).bind(entrants).bind(forfeits);
-    query.bind(i64::from(limit)).fetch_all(db).await
+    let before = before.map_or(i64::MAX, |number| number.0);
+    let query = sqlx::query_as(statement).bind(tournament).bind(entrants);
+    query.bind(forfeits).bind(before).bind(i64::from(limit)).fetch_all(db).await
 }
 
 /// Those of these matches of a tournament that had been played by this time, in an edition that had

@@ -9,6 +9,7 @@ use time::Duration;
 
 use super::leases::{failures, held, held_by_others, on_failures, ours};
 use super::lots::{FailedLease, Failure, ReportStatus, RetryPolicy};
+use super::worker_runtimes::other_worker_has;
 
 string_enum! {
     /// The state of a trial. Its text is the state of the version.
@@ -68,6 +69,8 @@ pub struct Outcome {
     pub warnings: Vec<String>,
     /// The digest of the stored build, if there is one.
     pub program: Option<[u8; 32]>,
+    /// A program that the version needs and that the worker lacks.
+    pub missing_program: Option<String>,
 }
 
 /// Queues the trial of a version.
@@ -108,14 +111,19 @@ pub async fn claim(
     holder: Option<WorkerId>,
     lease: Duration,
 ) -> Result<Option<Lease>> {
-    let statement = "
-        WITH next AS (
+    let statement = concat!(
+        "WITH next AS (
             SELECT t.version FROM trials t
             JOIN versions v ON v.id = t.version
             JOIN bots b ON b.id = v.bot
             JOIN tournaments c ON c.id = b.tournament
             WHERE t.state = 'waiting' AND (t.not_before IS NULL OR t.not_before <= (SELECT database_clock()))
                 AND b.withdrawn_at IS NULL AND c.state = 'open'
+                AND NOT EXISTS (
+                    SELECT FROM trial_exclusions x
+                    WHERE x.version = t.version AND x.worker = $2::int AND ",
+        other_worker_has!("t.version", "$2::int", "x.program"),
+        ")
             ORDER BY t.version LIMIT 1 FOR UPDATE OF t SKIP LOCKED
         )
         UPDATE trials AS t
@@ -123,7 +131,8 @@ pub async fn claim(
             deadline = database_clock() + $1::interval, holder = $2::int,
             holder_attempt = CASE WHEN $2::int IS NOT NULL THEN t.attempt + 1 END
         FROM next WHERE t.version = next.version
-        RETURNING 0 AS tournament, t.version::bigint AS number, t.attempt";
+        RETURNING 0 AS tournament, t.version::bigint AS number, t.attempt"
+    );
     sqlx::query_as(statement).bind(lease).bind(holder).fetch_optional(db).await
 }
 

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use super::{Queue, ReportStatus, retry};
 use crate::db::trials::{self, Outcome};
-use crate::db::{bots, tournaments, versions};
+use crate::db::{bots, tournaments, versions, worker_runtimes};
 use crate::metrics::LeaseOperation;
 
 impl Queue {
@@ -22,6 +22,12 @@ impl Queue {
             let mut transaction = self.pool.begin().await?;
             if let Some(digest) = &outcome.program {
                 versions::store_bundle(&mut *transaction, digest, program).await?;
+            }
+            if let Some(missing) = &outcome.missing_program
+                && worker_runtimes::try_elsewhere(&mut transaction, outcome, missing).await?
+            {
+                transaction.commit().await?;
+                return Ok(ReportStatus::Accepted);
             }
             let status = trials::finish(&mut transaction, outcome).await?;
             if status == ReportStatus::Foreign {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use arbiter_games::Game;
-use arbiter_proto::ids::TournamentId;
+use arbiter_proto::ids::{MatchNumber, TournamentId};
 use arbiter_proto::v1::{
     self, Bot, GetBotLogRequest, GetBotLogResponse, GetBotRequest, GetBotResponse, ListBotsRequest,
     ListBotsResponse, ListInvitedRequest, ListInvitedResponse, LogEntry, WithdrawBotRequest,
@@ -81,7 +81,7 @@ impl Service {
     pub(crate) async fn get_bot_log(
         &self,
         caller: &Caller,
-        GetBotLogRequest { tournament, bot, limit, forfeits }: GetBotLogRequest,
+        GetBotLogRequest { tournament, bot, limit, forfeits, before }: GetBotLogRequest,
     ) -> Result<GetBotLogResponse> {
         let principal = caller.require(Role::Player)?;
         let (tournament, bot) = self.managed_bot(principal, &tournament, &bot).await?;
@@ -90,9 +90,17 @@ impl Service {
         let mut entrants: Vec<_> = editions.into_iter().map(|(_, entrant)| entrant).collect();
         entrants.sort_unstable();
         entrants.dedup();
-        let played =
-            played_matches::of_entrants(&self.pool, tournament.id, &entrants, forfeits, limit)
-                .await?;
+        let before = Some(before).filter(|before| *before > 0);
+        let before = before.map(|before| MatchNumber(i64::try_from(before).unwrap_or(i64::MAX)));
+        let played = played_matches::of_entrants(
+            &self.pool,
+            tournament.id,
+            &entrants,
+            forfeits,
+            limit,
+            before,
+        )
+        .await?;
         let entries = self.log_entries(caller, &tournament, &bot, &played).await?;
         let row = self.bot_row(tournament.id, &bot.name).await?;
         let suspended_reason = row.suspension_reason().unwrap_or_default().to_owned();

@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use tokio::sync::mpsc::Receiver;
 
 use super::game_packages::package_of;
-use super::{Caller, Result, Service, ServiceError};
+use super::{Caller, PlayConditions, Result, Service, ServiceError};
 use crate::cache::Cache;
 use crate::db::tournaments::Tournament;
 use crate::game_package;
@@ -30,6 +30,8 @@ pub(crate) struct GameGuide {
     pub(crate) game: Game,
     /// The text and the starter kits.
     pub(crate) content: Arc<GuideContent>,
+    /// The conditions of the tournament.
+    pub(crate) conditions: PlayConditions,
 }
 
 /// The text for authors of bots, and starter kits.
@@ -85,6 +87,7 @@ impl Service {
     pub(crate) async fn game_guide(&self, caller: &Caller, tournament: &str) -> Result<GameGuide> {
         let row = self.tournament(tournament).await?;
         let (game, package) = self.game_and_package(&row)?;
+        let conditions = self.play_conditions(&row).await?;
         let content = if let Some(package) = package {
             let bundle = *package.bundle.0.as_bytes();
             let read = self.clone().read_guide(row, bundle);
@@ -95,7 +98,7 @@ impl Service {
                 starters: Starter::of_game(&game),
             })
         };
-        Ok(GameGuide { game, content })
+        Ok(GameGuide { game, content, conditions })
     }
 
     /// The game of a tournament.

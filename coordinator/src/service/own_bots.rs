@@ -95,6 +95,7 @@ impl Service {
                 bot: bot.name.clone(),
                 limit: MATCHES,
                 forfeits: false,
+                before: 0,
             };
             let log = self.get_bot_log(caller, request).await?;
             matches.extend(log.entries.into_iter().map(|entry| OwnMatch {

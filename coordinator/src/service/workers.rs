@@ -9,14 +9,14 @@ use std::sync::Arc;
 use arbiter_games::RULES_VERSION;
 use arbiter_proto::convert;
 use arbiter_proto::ids::{Lease, TokenId, VersionId, WorkerId};
-use arbiter_proto::v1::{self, FetchBundleRequest, Hello};
+use arbiter_proto::v1::{self, FetchBundleRequest, Hello, Runtime};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::lease_return_limit::LeaseReturnLimiter;
 use super::{Caller, Parts, Principal, ResponseStream, Result, Service, ServiceError};
 use crate::access::Role;
-use crate::db::{lease_details, packages, worker_suspensions, workers};
+use crate::db::{lease_details, packages, worker_runtimes, worker_suspensions, workers};
 use crate::match_audit::Auditor;
 use crate::queue::ReportSender;
 use crate::tournament::lot_assignment::{AssignmentBuilder, AssignmentError};
@@ -82,6 +82,8 @@ impl WorkerService {
             return Err(suspended(&reason));
         }
         let slots = hello.slots.min(MAX_SLOTS);
+        let runtimes = announced_runtimes(&hello.runtimes);
+        worker_runtimes::set(&mut *pool.acquire().await?, worker, &runtimes).await?;
         let stream = workers::connect(pool, worker, slots, now).await?;
         let database = workers::database(pool).await?;
         Ok(AdmittedWorker { worker, slots, stream, database })
@@ -169,6 +171,30 @@ fn check_hello(hello: &Hello) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Maximum number of interpreters and compilers of a worker.
+const MAX_RUNTIMES: usize = 32;
+/// Maximum length of the name and of the version of one, in bytes.
+const MAX_RUNTIME_TEXT: usize = 32;
+
+/// Whether a text can be the name of an interpreter or compiler, without a folder.
+pub(crate) fn is_program_name(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte);
+    (1..=MAX_RUNTIME_TEXT).contains(&text.len()) && text.bytes().all(is_allowed)
+}
+
+/// The interpreters and compilers that a worker announced, each once. Workers are not trusted, and
+/// pages show these texts: others than plain names and versions are left out.
+fn announced_runtimes(runtimes: &[Runtime]) -> Vec<Runtime> {
+    let mut known: Vec<Runtime> = Vec::new();
+    for runtime in runtimes.iter().take(MAX_RUNTIMES) {
+        let is_known = known.iter().any(|other| other.program == runtime.program);
+        if is_program_name(&runtime.program) && is_program_name(&runtime.version) && !is_known {
+            known.push(runtime.clone());
+        }
+    }
+    known
 }
 
 /// The refusal of a suspended worker. Only organisers see the reason.

@@ -108,6 +108,7 @@ pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
                             Some("No edition can follow. The seed is published.")))
                     }
                 }
+                p { a href="/invitations" { "Invite players" } }
                 @if has_editions {
                     p { a href=(at("void")) { "Declare matches void" } }
                     p { a href=(at("collusion")) { "Check for collusion" } }

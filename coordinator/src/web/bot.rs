@@ -2,6 +2,7 @@
 //! over editions.
 
 use crate::service::ErrorKind;
+use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{
     Bot, GetBotLogRequest, GetBotRequest, GetHeadToHeadRequest, GetHistoryRequest,
     GetReplyTimesRequest, GetReplyTimesResponse, GetStandingRequest, GetStandingResponse,
@@ -56,7 +57,8 @@ pub(super) async fn show(
     let forfeits = if bot.owned_by_caller || organiser {
         let tournament = tournament.clone();
         let bot = name.clone();
-        let request = GetBotLogRequest { tournament, bot, limit: MAX_FORFEITS, forfeits: true };
+        let request =
+            GetBotLogRequest { tournament, bot, limit: MAX_FORFEITS, forfeits: true, before: 0 };
         session.service.get_bot_log(&session.caller, request).await?.entries
     } else {
         Vec::new()
@@ -66,7 +68,14 @@ pub(super) async fn show(
         (summary(&bot))
         @if let Some(response) = &stats.standing { (standing(response)) }
         @else { p { "This bot is not on the leaderboard yet." } }
-        p { a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Matches of this bot" } }
+        p {
+            a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Matches of this bot" }
+            @if bot.owned_by_caller || organiser {
+                "; " a href={ "/t/" (tournament) "/bots/" (name) "/download.zip" } download {
+                    "records, trials and forfeits (zip)"
+                }
+            }
+        }
         (bot_actions(&session, &tournament, &bot, organiser))
         (versions(&tournament, &response.versions))
         (history_table(&tournament, &history))
@@ -163,7 +172,7 @@ fn versions(tournament: &str, versions: &[Version]) -> Markup {
             }
             td { (layout::timestamp(version.submitted_at_us)) }
             td {
-                (version::state_text(version))
+                (version_state(&version.state))
                 @if !version.reason.is_empty() { ": " (version.reason) }
             }
         }

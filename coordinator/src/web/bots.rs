@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{Bot, InvitedPlayer, ListBotsRequest, ListInvitedRequest, Version};
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
@@ -13,7 +14,6 @@ use super::error::WebError;
 use super::layout;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::version::state_text;
 
 const BOTS_PER_PAGE: usize = 200;
 
@@ -185,7 +185,7 @@ pub(super) fn state(bot: &Bot) -> Markup {
         }
         @if let Some(version) = pending {
             @if bot.newest.is_some() { "; version " (version.number) ": " }
-            (state_text(version))
+            (version_state(&version.state))
             @if !version.reason.is_empty() { ": " (version.reason) }
         }
     }

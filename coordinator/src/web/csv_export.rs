@@ -274,14 +274,14 @@ fn match_number(name: &str) -> String {
 }
 
 /// Escapes text that a spreadsheet would treat as a formula.
-fn escape_formula(text: &str) -> String {
+pub(super) fn escape_formula(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if is_formula { format!("'{text}") } else { text.to_owned() }
 }
 
 /// CSV rows in memory.
 #[derive(Debug)]
-struct CsvBuffer(csv::Writer<Vec<u8>>);
+pub(super) struct CsvBuffer(csv::Writer<Vec<u8>>);
 
 impl CsvBuffer {
     fn new() -> Self {
@@ -289,7 +289,7 @@ impl CsvBuffer {
     }
 
     /// Adds a row.
-    fn push<C: AsRef<[u8]>>(&mut self, row: impl IntoIterator<Item = C>) {
+    pub(super) fn push<C: AsRef<[u8]>>(&mut self, row: impl IntoIterator<Item = C>) {
         self.0.write_record(row).expect("writing to memory, with rows of one length");
     }
 
@@ -306,7 +306,7 @@ impl CsvBuffer {
 }
 
 /// Rows as CSV text.
-fn csv_text(fill: impl FnOnce(&mut CsvBuffer)) -> Bytes {
+pub(super) fn csv_text(fill: impl FnOnce(&mut CsvBuffer)) -> Bytes {
     let mut table = CsvBuffer::new();
     fill(&mut table);
     table.take()

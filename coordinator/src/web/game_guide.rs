@@ -1,8 +1,9 @@
 //! "How to play": the text for authors of bots of a tournament's game, starter kits, and the file
 //! of its game package.
 
-use arbiter_games::Game;
+use arbiter_games::{ClockKind, Framing, Game, Protocol};
 use arbiter_packages::{MAX_BOT_MD, packed_file};
+use arbiter_proto::limits::{Limits, Ponder};
 use arbiter_proto::v1::GetPackageRequest;
 use axum::body::Body;
 use axum::extract::Path;
@@ -14,8 +15,12 @@ use tokio_stream::StreamExt as _;
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{download, markdown};
-use crate::service::GameGuide;
+use super::{download, layout, markdown};
+use crate::db::worker_runtimes::RuntimeCount;
+use crate::service::{GameGuide, PlayConditions};
+
+/// Maximum size of a file of a bot that the page shows, in bytes.
+const MAX_SHOWN_FILE: usize = 32 << 10;
 
 /// The page.
 pub(super) async fn show(
@@ -30,6 +35,8 @@ pub(super) async fn show(
     let is_cut = text.len() as u64 >= MAX_BOT_MD;
     let body = html! {
         (downloads(&tournament, &guide))
+        (conditions(&guide))
+        (bot_to_copy(&guide))
         @if text.is_empty() {
             p { "The game package has no text for authors of bots (BOT.md)." }
         } @else {
@@ -82,6 +89,133 @@ fn downloads(tournament: &str, guide: &GameGuide) -> Markup {
         p {
             "Then try your bot with " code { "arbiter preflight " (game) " mybot" }
             " and submit it with " code { "arbiter submit " (tournament) " mybot" } "."
+        }
+    }
+}
+
+/// The protocol, the clock, the limits and the languages of a tournament, in words.
+fn conditions(guide: &GameGuide) -> Markup {
+    let PlayConditions { params, clock, limits, ponder, workers, runtimes } = &guide.conditions;
+    let Limits { memory, processes, disk, files, cpus, .. } = limits;
+    let charged = match clock.kind {
+        ClockKind::Wall => "Wall-clock time counts.",
+        ClockKind::Cpu => "Processor time counts; wall-clock time is limited to ten times as much.",
+    };
+    html! {
+        h2 { "Conditions in this tournament" }
+        dl.conditions {
+            dt { "Protocol" } dd { (protocol(&guide.game)) }
+            @if !params.is_empty() {
+                dt { "Parameters" }
+                dd {
+                    ul.plain {
+                        @for (key, value, help) in params {
+                            li { code { (key) " = " (value) } ": " (help) }
+                        }
+                    }
+                }
+            }
+            dt { "Time" }
+            dd {
+                (charged) " A program has " (clock.startup) " more for its first reply, in which it \
+                starts. A reply that is at most " (clock.margin) " late still counts. "
+                @match ponder {
+                    Ponder::Freeze => "The bot is stopped while others move.",
+                    Ponder::Allow => "The bot may compute while others move.",
+                }
+            }
+            dt { "Limits" }
+            dd {
+                (memory) " of memory, " (layout::count(*cpus, "processor", "processors")) ", "
+                (processes) " processes and threads, " (disk) " and " (files) " files on disk; no \
+                network, and no files but its own and the system's."
+            }
+            dt { "Languages" } dd { (languages(*workers, runtimes)) }
+        }
+    }
+}
+
+/// How a bot talks to the referee.
+fn protocol(game: &Game) -> Markup {
+    let end = match &game.bots.framing {
+        Framing::Gtp => "A reply begins with `=` and ends with an empty line.",
+        Framing::Line => "A reply is one line.",
+        Framing::BlankLine => "A reply ends with an empty line.",
+        Framing::EndsWith(_) => "A reply ends with the line that the protocol names.",
+    };
+    html! {
+        @match game.bots.protocol {
+            Protocol::Stdio => {
+                "The bot runs for the whole match. It reads standard input line by line and replies \
+                on standard output. " (end) " Flush after each reply. Debug output belongs on \
+                standard error."
+            }
+            Protocol::Exec => {
+                "The bot is started for each decision. It reads the request from its arguments, and \
+                what it prints on standard output is the reply."
+            }
+            Protocol::Http => "The bot is an HTTP client.",
+        }
+        @if game.bots.http && game.bots.protocol != Protocol::Http { " HTTP clients can play, too." }
+    }
+}
+
+/// What the connected workers have.
+fn languages(workers: i64, runtimes: &[RuntimeCount]) -> Markup {
+    html! {
+        @if workers == 0 {
+            "No worker is connected now, so the languages are not known. A bot is built and tried as \
+            soon as a worker connects."
+        } @else if runtimes.is_empty() {
+            "The connected workers do not tell which languages they have."
+        } @else {
+            ul.plain.languages {
+                @for RuntimeCount { program, version, workers } in runtimes {
+                    li {
+                        (language(program)) " " (version) " (" code { (program) } ", "
+                        (layout::count(*workers, "worker", "workers")) ")"
+                    }
+                }
+            }
+            "Bots have what is installed with these, and what they bring."
+        }
+    }
+}
+
+/// The language of an interpreter or compiler.
+fn language(program: &str) -> &str {
+    match program {
+        "python3" => "Python",
+        "pypy3" => "PyPy (Python)",
+        "node" => "Node.js (JavaScript)",
+        "perl" => "Perl",
+        "ruby" => "Ruby",
+        "lua" => "Lua",
+        "php" => "PHP",
+        "cc" => "C",
+        "c++" => "C++",
+        "rustc" => "Rust",
+        "go" => "Go",
+        "java" => "Java",
+        "javac" => "Java compiler",
+        other => other,
+    }
+}
+
+/// A complete bot to copy, if the text below shows none.
+fn bot_to_copy(guide: &GameGuide) -> Markup {
+    let shows_bot = guide.content.text.contains("```python");
+    let starter = guide.content.starters.first().filter(|_| !shows_bot);
+    let files = starter.map(|starter| starter.files("mybot")).unwrap_or_default();
+    html! {
+        @if let Some(starter) = starter {
+            h2 { "A complete bot" }
+            p { "Save " (layout::count(files.len(), "file", "files")) " in a directory of the name "
+                code { "mybot" } ". The language is " (starter.language) "." }
+            @for file in files.iter().filter(|file| file.contents.len() <= MAX_SHOWN_FILE) {
+                h3 { code { (file.path) } }
+                pre { code { (String::from_utf8_lossy(&file.contents)) } }
+            }
         }
     }
 }

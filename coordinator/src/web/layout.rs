@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{Edition, MatchSeat};
 use arbiter_replay::without_bidi_controls;
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
@@ -187,14 +188,19 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// The speed and the estimated end of an edition, if known.
 pub(super) fn estimate(edition: &Edition, now: OffsetDateTime) -> Markup {
     let (Some(eta), Some(rate)) = (edition.eta_us, edition.rate) else { return html! {} };
-    let left = OffsetDateTime::from_unix_timestamp_nanos(i128::from(eta) * 1000).ok();
-    let left = left.map(|eta| (eta - now).whole_seconds().max(0)).unwrap_or_default();
+    let left = from_micros(eta).map_or(0, |eta| (eta - now).whole_seconds().max(0));
     html! {
         span.estimate {
             (format_rate(rate)) " on " (count(edition.slots, "slot", "slots")) ", estimated end "
             (timestamp(eta)) " (in " (format_seconds(left)) ")"
         }
     }
+}
+
+/// When an edition will be complete, if known: `done in 3 min`.
+pub(super) fn time_left(edition: &Edition, now: OffsetDateTime) -> Markup {
+    let end = edition.eta_us.and_then(from_micros);
+    html! { @if let Some(end) = end { "done " (relative(end.max(now), now)) } }
 }
 
 /// A rate in matches per second as text.
@@ -233,8 +239,12 @@ pub(super) fn format_micros(micros: u64) -> String {
 
 /// A time in UTC, from microseconds since 1970.
 pub(super) fn timestamp(micros: i64) -> Markup {
-    let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok();
-    html! { @if let Some(at) = at { (time(at)) } }
+    html! { @if let Some(at) = from_micros(micros) { (time(at)) } }
+}
+
+/// The time that is this many microseconds after 1970. None if it is out of range.
+pub(super) fn from_micros(micros: i64) -> Option<OffsetDateTime> {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok()
 }
 
 /// A time in UTC.
@@ -269,7 +279,7 @@ pub(super) fn edition_progress(edition: &Edition) -> Markup {
 
 /// The number of matches of an edition by the state of their lots.
 pub(super) fn lot_counts(edition: &Edition) -> Markup {
-    html! { @for lot in &edition.lots { span.lot { (lot.state) " " b { (lot.matches) } } " " } }
+    html! { @for lot in &edition.lots { span.lot { (match_state(&lot.state)) " " b { (lot.matches) } } " " } }
 }
 
 /// A progress bar with its numbers. `growing` marks a total that can still increase.

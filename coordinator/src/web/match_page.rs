@@ -5,6 +5,7 @@
 //! page. With scripts, the script fetches steps ahead and plays them.
 
 use arbiter_proto::ids::{MatchName, MatchNumber};
+use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use arbiter_replay::Difference;
 use axum::extract::{Path, Query};
@@ -128,7 +129,7 @@ fn details(status: &MatchStatus, edition: i32) -> Markup {
     html! {
         h2 { "About this match" }
         dl {
-            dt { "State" } dd { (status.state) }
+            dt { "State" } dd { (match_state(&status.state)) }
             dt { "Added by" } dd {
                 a href={ "/t/" (status.tournament) "/ranking?edition=" (edition) } {
                     "edition " (edition)

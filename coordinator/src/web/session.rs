@@ -166,7 +166,8 @@ pub(super) async fn login(
     let token = match Secret::typed(&login.token) {
         Ok(token) => token,
         Err(error) => {
-            return Ok(refused_login(&session, &next, &layout::sentence(&error.to_string())));
+            let message = layout::sentence(&layout::label(&error.to_string()));
+            return Ok(refused_login(&session, &next, &message));
         }
     };
     let is_valid = match session.service.log_in(&token, &origin).await {

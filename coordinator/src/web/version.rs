@@ -1,8 +1,9 @@
 //! The page of a version: its state and, for the owner and organisers, its trial, updated live.
 
 use crate::service::ErrorKind;
+use arbiter_proto::state_words::version_state;
 use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
-use arbiter_proto::v1::{EntryForecast, GetBotRequest, GetTrialRequest, TrialStatus, Version};
+use arbiter_proto::v1::{EntryForecast, GetBotRequest, GetTrialRequest, TrialStatus};
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
@@ -69,17 +70,6 @@ pub(super) async fn live(
     Ok(sse::viewer_stream(session, updates, trial))
 }
 
-/// The state of a version as text.
-pub(super) fn state_text(version: &Version) -> &'static str {
-    match &version.state[..] {
-        "waiting" => "waiting for its trial",
-        "trying" => "trial running",
-        "failed" => "trial failed",
-        "aside" => "trial not possible (infrastructure fault)",
-        _ => "entered",
-    }
-}
-
 /// The trial of a version: state, evidence, warnings, measurements, build log.
 fn trial(status: &TrialStatus) -> Markup {
     let Some(version) = &status.version else { return html! {} };
@@ -87,7 +77,7 @@ fn trial(status: &TrialStatus) -> Markup {
     let failed = version.state == "failed";
     html! {
         p.state data-state=(version.state) data-over[over] {
-            "State: " strong { (state_text(version)) }
+            "State: " strong { (version_state(&version.state)) }
             @if status.ahead > 0 { "; " (layout::count(status.ahead, "trial", "trials")) " ahead" }
             @if !version.reason.is_empty() { ": " (version.reason) }
         }

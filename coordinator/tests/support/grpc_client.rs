@@ -183,6 +183,7 @@ impl Worker {
             sandbox: "none".to_owned(),
             rules: rules.to_owned(),
             slots: 3,
+            ..Hello::default()
         };
         outgoing.send(WorkerMessage { payload: Some(Payload::Hello(hello)) }).await.unwrap();
         let stream = client.work(ReceiverStream::new(messages)).await?;

@@ -135,7 +135,7 @@ impl View {
             .iter()
             .find(|count| count.state == "aside")
             .map_or(0, |count| count.matches);
-        let mut suffix = if aside > 0 { format!(", {aside} aside") } else { String::new() };
+        let mut suffix = if aside > 0 { format!(", {aside} set aside") } else { String::new() };
         if let Some(estimate) = completion_estimate(edition) {
             suffix = format!("{suffix}, {estimate}");
         }
@@ -152,5 +152,9 @@ fn line(edition: &Edition, is_over: bool) -> String {
     let lots = if is_waiting { format!("; lots: {}", lots(&edition.lots)) } else { String::new() };
     let estimate =
         completion_estimate(edition).map(|estimate| format!("; {estimate}")).unwrap_or_default();
-    format!("edition {number}: {state}{official}, {counted} of {planned} counted{lots}{estimate}")
+    let frozen = &edition.freeze_notice;
+    let frozen = if frozen.is_empty() { String::new() } else { format!("; leaderboards {frozen}") };
+    format!(
+        "edition {number}: {state}{official}, {counted} of {planned} counted{lots}{estimate}{frozen}"
+    )
 }

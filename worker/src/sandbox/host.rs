@@ -1,5 +1,6 @@
 //! What this machine can isolate and measure, as tested by attacks.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::TcpListener;
@@ -22,7 +23,7 @@ use super::process::Process;
 use super::scratch_dir::ScratchDir;
 use super::self_test::{AttackPlan, AttackResult};
 use super::with_namespaces::JailFactory;
-use super::{BotSource, Jail, Policy, Stdin, Workdir, self_test};
+use super::{BotSource, Jail, Policy, Stdin, Workdir, init, search_path, self_test};
 use crate::fault::{Context as _, Fault};
 
 /// Limits of the self-test: small, so that it exceeds them quickly. Its memory is several times
@@ -147,6 +148,14 @@ impl Host {
     /// The results of the self-test.
     pub fn report(&self) -> &SandboxReport {
         &self.report
+    }
+
+    /// The `PATH` in which bots find programs here.
+    pub(crate) fn program_path(&self) -> OsString {
+        match self.isolation {
+            Isolation::Namespaces(_) => OsString::from(init::PATH),
+            Isolation::Landlock | Isolation::None => search_path(),
+        }
     }
 
     /// Whether bots that speak HTTP can be seated. It opens a jail with a listener to find out.

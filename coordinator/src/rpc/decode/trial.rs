@@ -7,6 +7,7 @@ use arbiter_proto::v1;
 use serde_json::json;
 
 use crate::db::trials::Outcome;
+use crate::service::is_program_name;
 
 /// The longest texts of a report that are stored, in characters.
 const MAX_REASON: usize = 1000;
@@ -24,8 +25,16 @@ pub fn read(
     lease: Lease,
     message: v1::TrialReport,
 ) -> Result<(Outcome, Vec<u8>), InvalidField> {
-    let v1::TrialReport { passed, reason, evidence, log, measurements, warnings, program } =
-        message;
+    let v1::TrialReport {
+        passed,
+        reason,
+        evidence,
+        log,
+        measurements,
+        warnings,
+        program,
+        missing_program,
+    } = message;
     required("lease", lease.version())?;
     let decoded: Measurements = serde_json::from_str(&measurements)
         .map_err(|_| InvalidField::Text { field: "measurements", value: measurements })?;
@@ -48,6 +57,8 @@ pub fn read(
             .map(|line| truncate(line, MAX_REASON))
             .collect(),
         program: has_program.then(|| blake3::hash(&program).into()),
+        missing_program: Some(missing_program)
+            .filter(|program| !passed && is_program_name(program)),
     };
     Ok((outcome, program))
 }

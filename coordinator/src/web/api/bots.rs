@@ -164,5 +164,5 @@ forward! {
     GetTrial { tournament, bot, version } =>
         get_trial(v1::GetTrialRequest { tournament, bot, number: version });
     GetLog { tournament, bot, forfeits, limit } =>
-        get_bot_log(v1::GetBotLogRequest { tournament, bot, limit: limit.0, forfeits });
+        get_bot_log(v1::GetBotLogRequest { tournament, bot, limit: limit.0, forfeits, before: 0 });
 }

@@ -1,0 +1,50 @@
+//! Under which conditions bots play in a tournament, for their authors: parameters, clock, limits,
+//! and the interpreters and compilers of the connected workers.
+
+use arbiter_games::{ClockRules, Value};
+use arbiter_proto::limits::{Limits, Ponder};
+
+use super::{Result, Service, ServiceError};
+use crate::db::tournaments::Tournament;
+use crate::db::worker_runtimes::{self, RuntimeCount};
+use crate::tournament::TournamentFile;
+
+/// The conditions of a tournament.
+#[derive(Clone, Debug)]
+pub(crate) struct PlayConditions {
+    /// The parameters of matches: key, value, and meaning.
+    pub(crate) params: Vec<(String, String, String)>,
+    /// How time is charged.
+    pub(crate) clock: ClockRules,
+    /// What a bot may use.
+    pub(crate) limits: Limits,
+    /// Whether a bot may compute while it is not expected to reply.
+    pub(crate) ponder: Ponder,
+    /// The number of connected workers.
+    pub(crate) workers: i64,
+    /// Their interpreters and compilers, by name.
+    pub(crate) runtimes: Vec<RuntimeCount>,
+}
+
+impl Service {
+    /// The conditions of a tournament.
+    pub(super) async fn play_conditions(&self, tournament: &Tournament) -> Result<PlayConditions> {
+        let file = TournamentFile::from_json(self.games(), &tournament.settings)
+            .map_err(|error| ServiceError::internal(error.to_string()))?;
+        let values = file.params.values();
+        let params = file.params.game().params.iter().filter_map(|param| {
+            let value = match values.get(&param.key)? {
+                Value::Text(text) => text.clone(),
+                value => value.to_string(),
+            };
+            Some((param.key.to_string(), value, param.help.to_string()))
+        });
+        let params = params.collect();
+        // A connected worker sends several signs of life during a lease.
+        let since = self.now() - self.lease();
+        let workers = worker_runtimes::connected(&self.pool, since).await?;
+        let runtimes = worker_runtimes::list(&self.pool, since).await?;
+        let TournamentFile { clock, limits, ponder, .. } = file;
+        Ok(PlayConditions { params, clock, limits, ponder, workers, runtimes })
+    }
+}
