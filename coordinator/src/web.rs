@@ -7,6 +7,7 @@
 
 mod about;
 mod actions;
+mod announcements;
 mod api;
 mod assets;
 mod bot;
@@ -19,6 +20,7 @@ mod create_tournament;
 mod csrf_form;
 mod csv_export;
 mod download;
+mod edit;
 mod error;
 mod flash;
 mod game_guide;
@@ -130,6 +132,9 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/live", get(tournament::live))
         .route("/t/{tournament}/about", get(about::show))
         .route("/t/{tournament}/organise", get(organise::show))
+        .route("/t/{tournament}/edit", get(edit::form).post(edit::submit))
+        .route("/t/{tournament}/announcements", post(announcements::post))
+        .route("/t/{tournament}/announcements/{number}/remove", post(announcements::remove))
         .route("/t/{tournament}/start", post(actions::start))
         .route("/t/{tournament}/cancel", post(actions::cancel))
         .route("/t/{tournament}/close", post(actions::close))

@@ -4,6 +4,7 @@
 
 mod brackets;
 mod browser;
+mod edits;
 mod game_guides;
 mod hidden_frames;
 mod invitations;

@@ -90,6 +90,7 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
 
     // The failure is public; only the owner sees the reason.
     let bob = &mut server.browser.clone();
+    let token = server.up.token("player --name bob");
     for _ in 0..2 {
         let page = text(&bob.page("/t/cup/bots/sent/versions/3"));
         assert!(page.contains("State: trial failed") && !page.contains("forfeit, gone"), "{page}");
@@ -97,7 +98,7 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
         let states: Vec<_> = table.iter().map(|row| &row[2][..]).collect();
         let failed = "trial failed";
         assert_eq!(states, [failed, failed, failed, "entered"]);
-        bob.log_in(&server.up.token("player --name bob"));
+        bob.log_in(&token);
     }
     let table = rows(&ada.page("/t/cup/bots/sent"), "versions");
     assert!(table[1][2].contains("forfeit, gone"), "{table:?}");
@@ -217,8 +218,8 @@ fn forged_forms_are_refused_and_errors_keep_the_input() {
     assert!(refused.body.contains("cannot be a bot's name"), "{}", refused.body);
     assert!(refused.body.contains("value=\"my bot\""), "{}", refused.body);
     let refused = ada.upload("/t/cup/submit", &parts(&hash, "eve"), &[]);
-    assert_eq!(refused.status, 403);
-    assert!(refused.body.contains("another player's bot is named eve"), "{}", refused.body);
+    assert_eq!(refused.status, 409);
+    assert!(refused.body.contains("ada-eve"), "a free name is proposed: {}", refused.body);
     let empty =
         [Part::text("csrf", &hash), Part::text("bot", "sent"), Part::file("bundle", "", b"")];
     let empty = ada.upload("/t/cup/submit", &empty, &[]);

@@ -71,7 +71,7 @@ impl Service {
     /// The settings of the tournament with this name.
     pub(crate) async fn tournament_file(&self, name: &str) -> Result<TournamentFile> {
         let tournament = self.tournament(name).await?;
-        let file = TournamentFile::from_json(self.games(), &tournament.settings);
+        let file = TournamentFile::stored(self.games(), &tournament);
         file.map_err(|error| unreadable(&tournament, &error))
     }
 }

@@ -24,6 +24,9 @@ impl Flash {
             "created" => "Tournament created. If its file names house bots, submit each of them: \
                 arbiter submit T PATH --house. Then start an edition."
                 .to_owned(),
+            "edit" => "Settings changed. The audit log has the old and the new values.".to_owned(),
+            "announce" => "Announcement posted.".to_owned(),
+            "unannounce" => "Announcement removed.".to_owned(),
             "package" => "Game package stored. The next edition is played with it.".to_owned(),
             "start" => "Edition started.".to_owned(),
             "fresh" => "Edition started, with a plan made from scratch.".to_owned(),

@@ -8,7 +8,7 @@ use super::error::WebError;
 use super::flash::Flash;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{actions, layout};
+use super::{actions, announcements, layout};
 use crate::access::Role;
 use crate::service::SetAsideGroup;
 
@@ -31,11 +31,13 @@ pub(super) async fn show(
         (flash.message())
         @if !is_open { p { "The tournament is over: nothing can be changed any more." } }
         @if let Some(too_few) = too_few { p { (too_few) } }
+        @if is_open { p { a href={ "/t/" (details.name) "/edit" } { "Edit settings" } } }
         (set_aside(&aside, Some((&session, &details.name))))
         (actions::buttons(&session, &details))
         @if let Some(is_missing) = lacks_package {
             (actions::package_form(&session, &details.name, is_missing))
         }
+        (announcements::organise(&session, &details))
     };
     Ok(TournamentPage::new(&tournament, Tab::Organise).render(&session, &body).await)
 }

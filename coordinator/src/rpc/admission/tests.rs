@@ -10,7 +10,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// The methods that need no token.
-const OPEN: [&str; 20] = [
+const OPEN: [&str; 21] = [
     "CertifyEdition",
     "CheckEdition",
     "GetBot",
@@ -20,6 +20,7 @@ const OPEN: [&str; 20] = [
     "GetMatch",
     "GetPackage",
     "GetRanking",
+    "GetRecord",
     "GetReplyTimes",
     "GetRounds",
     "GetStanding",

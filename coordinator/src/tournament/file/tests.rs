@@ -431,7 +431,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "colour = 1",
-        "line 3: colour = 1: there is no such key; at the top there are name, game, seed, beacon, state, ponder, rerun and expected, and the sections params, schedule, clock, limits, submissions, audit, house and package and [[stage]]",
+        "line 3: colour = 1: there is no such key; at the top there are name, title, description, game, seed, beacon, state, ponder, rerun and expected, and the sections params, schedule, clock, limits, submissions, public, audit, house and package and [[stage]]",
     ),
     (
         "gomoku",

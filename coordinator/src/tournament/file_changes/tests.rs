@@ -39,7 +39,7 @@ fn changes_name_the_old_and_the_new_value_and_the_effect() {
     let named: Vec<_> =
         changed.iter().map(|change| (&change.key[..], &change.before, &change.after)).collect();
     let expected =
-        [("limits.memory", json!("1GB"), json!("2GB")), ("title", json!("Cup"), json!("Spring"))];
+        [("limits.memory", json!("1 GB"), json!("2 GB")), ("title", json!("Cup"), json!("Spring"))];
     let expected: Vec<_> = expected.iter().map(|(key, old, new)| (*key, old, new)).collect();
     assert_eq!(named, expected);
     assert!(changed[0].effect.contains("from edition 1 on"), "{}", changed[0].effect);

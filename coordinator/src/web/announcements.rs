@@ -1,0 +1,97 @@
+//! Announcements of organisers: shown on the page of a tournament, posted and removed on the page
+//! for organisers.
+
+use arbiter_proto::v1::{
+    Announcement, PostAnnouncementRequest, RemoveAnnouncementRequest, Tournament,
+};
+use axum::extract::Path;
+use axum::response::Redirect;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::csrf_form::CsrfForm;
+use super::error::WebError;
+use super::session::Session;
+use super::{flash, layout, markdown};
+
+/// The form that posts an announcement.
+#[derive(Debug, Deserialize)]
+pub(super) struct PostForm {
+    #[serde(default)]
+    text: String,
+}
+
+/// The form that removes an announcement.
+#[derive(Debug, Deserialize)]
+pub(super) struct RemoveForm {}
+
+/// The announcements of a tournament, newest first. Nothing if there are none.
+pub(super) fn list(tournament: &Tournament) -> Markup {
+    html! {
+        @if !tournament.announcements.is_empty() {
+            section.announcements aria-labelledby="announcements" {
+                h2 #announcements { "Announcements" }
+                @for announcement in &tournament.announcements { (article(announcement)) }
+            }
+        }
+    }
+}
+
+/// An announcement.
+fn article(Announcement { number, at_us, text }: &Announcement) -> Markup {
+    html! {
+        article.guide id={ "announcement-" (number) } {
+            p { small { (layout::timestamp(*at_us)) } }
+            (markdown::render(text, &format!("announcement-{number}-")))
+        }
+    }
+}
+
+/// The announcements with buttons to remove them, and the form for a new one: for organisers.
+pub(super) fn organise(session: &Session, tournament: &Tournament) -> Markup {
+    let path = format!("/t/{}/announcements", tournament.name);
+    html! {
+        section aria-labelledby="announce" {
+            h2 #announce { "Announcements" }
+            form.fields method="post" action=(path) {
+                (layout::csrf_field(session))
+                p {
+                    label for="announcement" { "New announcement" }
+                    textarea #announcement name="text" rows="4" required maxlength="2000"
+                        aria-describedby="announcement-help" {}
+                    small #announcement-help { "Markdown, at most 2000 bytes. Everyone sees it at once." }
+                }
+                p { button type="submit" { "Post announcement" } }
+            }
+            @for announcement in &tournament.announcements {
+                (article(announcement))
+                form.action method="post" action={ (path) "/" (announcement.number) "/remove" } {
+                    (layout::csrf_field(session))
+                    button type="submit" {
+                        "Remove announcement " (announcement.number)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Posts an announcement.
+pub(super) async fn post(
+    Path(tournament): Path<String>,
+    CsrfForm { session, form }: CsrfForm<PostForm>,
+) -> Result<Redirect, WebError> {
+    let request = PostAnnouncementRequest { tournament: tournament.clone(), text: form.text };
+    session.service.post_announcement(&session.caller, request).await?;
+    Ok(flash::redirect(&format!("/t/{tournament}/organise"), "announce"))
+}
+
+/// Removes an announcement.
+pub(super) async fn remove(
+    Path((tournament, number)): Path<(String, i32)>,
+    CsrfForm { session, form: RemoveForm {} }: CsrfForm<RemoveForm>,
+) -> Result<Redirect, WebError> {
+    let request = RemoveAnnouncementRequest { tournament: tournament.clone(), number };
+    session.service.remove_announcement(&session.caller, request).await?;
+    Ok(flash::redirect(&format!("/t/{tournament}/organise"), "unannounce"))
+}

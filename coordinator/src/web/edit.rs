@@ -1,0 +1,381 @@
+//! Changing the settings of a tournament in a browser: fill in the form, see what it changes,
+//! confirm.
+//!
+//! The form writes the changed keys as lines of a tournament file. The service checks them as it
+//! does for `arbiter tournament edit`. The form carries the revision that it shows, so a change of
+//! another organiser is never lost.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use arbiter_proto::v1::edit_tournament_request::Source;
+use arbiter_proto::v1::{
+    EditTournamentRequest, EditTournamentResponse, GetTournamentRequest, KeyChanges, SettingChange,
+};
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::UtcOffset;
+use time::format_description::well_known::Rfc3339;
+use time::macros::format_description;
+use toml::Value as TomlValue;
+
+use super::csrf_form::CsrfForm;
+use super::error::WebError;
+use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
+use super::{flash, layout};
+use crate::access::Role;
+
+/// The values of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A line of text.
+    Line,
+    /// Markdown.
+    Text,
+    /// A whole number.
+    Number,
+    /// A time in UTC.
+    Time,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Yes or no.
+    Flag,
+}
+
+/// A field: its key, its label, its values, and what to write.
+type Field = (&'static str, &'static str, Kind, &'static str);
+
+/// Fields that can change at any time.
+const ALWAYS: &[Field] = &[
+    ("title", "Title", Kind::Line, "One line, at most 100 characters."),
+    ("description", "Description", Kind::Text, "Markdown, at most 20 000 bytes."),
+    (
+        "public.replays",
+        "Replays",
+        Kind::Choice(&["always", "after_close", "never"]),
+        "When everyone sees the played matches.",
+    ),
+    ("submissions.closes", "Entry closes (UTC)", Kind::Time, "Empty: with the tournament."),
+    (
+        "submissions.freeze",
+        "Leaderboard freezes (UTC)",
+        Kind::Time,
+        "From then on only organisers see newer results. Empty: never.",
+    ),
+    ("submissions.preflight", "Try versions before they enter", Kind::Flag, "House bots never."),
+    ("submissions.window", "Window", Kind::Line, "Versions within it share an edition: 5s."),
+    ("submissions.per_hour", "Versions an hour", Kind::Number, "Of one owner; 0: no limit."),
+    (
+        "submissions.stand_down_percent",
+        "Suspend above (%)",
+        Kind::Number,
+        "Of forfeited matches; 100: never.",
+    ),
+    ("submissions.stand_down_after", "Suspend after", Kind::Number, "So many matches."),
+    (
+        "rerun",
+        "Editions open",
+        Kind::Choice(&["every_submission", "manual"]),
+        "After each change, or when an organiser starts one.",
+    ),
+    ("expected", "Time of a match", Kind::Line, "For estimates: 2s. Empty: measured."),
+    ("audit.replay", "Replayed records", Kind::Line, "A share such as 5%."),
+    ("audit.shadow", "Matches played twice", Kind::Line, "A share such as 1%."),
+];
+
+/// Fields that can change until the first edition is opened.
+const BEFORE_EDITIONS: &[Field] = &[
+    ("clock.kind", "Clock", Kind::Choice(&["wall", "cpu"]), "Which time is charged."),
+    ("clock.startup", "Start-up time", Kind::Line, "Free time for the first reply: 10s."),
+    ("clock.margin", "Margin", Kind::Line, "Extra time of each reply: 20ms."),
+    ("limits.memory", "Memory", Kind::Line, "Of a bot, such as 400MB."),
+    ("limits.processes", "Processes", Kind::Number, "Processes and threads of a bot."),
+    ("limits.disk", "Disk", Kind::Line, "Of a bot, such as 64MB."),
+    ("limits.files", "Files", Kind::Number, "Of a bot."),
+    ("limits.descriptors", "Descriptors", Kind::Number, "Open files of a process."),
+    ("limits.cpus", "Processors", Kind::Number, "Of a bot."),
+    (
+        "state",
+        "Files that bots leave",
+        Kind::Choice(&["none", "pairing", "tournament"]),
+        "To which later match they are passed.",
+    ),
+    (
+        "ponder",
+        "Between turns",
+        Kind::Choice(&["freeze", "allow"]),
+        "Whether a bot is stopped while no reply is due.",
+    ),
+];
+
+/// The filled in form.
+#[derive(Debug, Deserialize)]
+pub(super) struct EditForm {
+    /// The revision that it shows, in hexadecimal digits.
+    #[serde(default)]
+    revision: String,
+    /// Whether the shown changes are confirmed.
+    #[serde(default)]
+    apply: Option<String>,
+    /// The fields by their keys.
+    #[serde(flatten)]
+    fields: HashMap<String, String>,
+}
+
+/// What the form shows.
+struct FormState {
+    tournament: String,
+    revision: String,
+    /// The fields with their present texts.
+    present: Vec<(&'static Field, String)>,
+}
+
+impl FormState {
+    async fn read(session: &Session, tournament: &str) -> Result<Self, WebError> {
+        session.caller.require(Role::Organiser)?;
+        let request = GetTournamentRequest { tournament: tournament.to_owned(), edition: None };
+        let details = session.service.get_tournament(&session.caller, request).await?;
+        if details.state != "open" {
+            let error = format!("tournament {tournament} is over and cannot be changed any more");
+            return Err(WebError::new(StatusCode::CONFLICT, error));
+        }
+        let values = session.service.tournament_file(tournament).await?.values();
+        let later = if details.editions.is_empty() { BEFORE_EDITIONS } else { &[] };
+        let fields = ALWAYS.iter().chain(later);
+        Ok(Self {
+            tournament: tournament.to_owned(),
+            revision: layout::hex(&details.revision),
+            present: fields.map(|field| (field, field_text(field, &values))).collect(),
+        })
+    }
+}
+
+/// The form.
+pub(super) async fn form(
+    session: Session,
+    Path(tournament): Path<String>,
+) -> Result<Markup, WebError> {
+    let state = FormState::read(&session, &tournament).await?;
+    let fields = HashMap::new();
+    Ok(page(&session, &state, &fields, &html! {}).await)
+}
+
+/// Shows what the form changes, or applies it.
+pub(super) async fn submit(
+    Path(tournament): Path<String>,
+    CsrfForm { session, form }: CsrfForm<EditForm>,
+) -> Result<Response, WebError> {
+    let state = FormState::read(&session, &tournament).await?;
+    let EditForm { revision, apply, fields } = form;
+    let request = EditTournamentRequest {
+        tournament: tournament.clone(),
+        source: Some(Source::Keys(key_changes(&state, &fields))),
+        revision: revision_bytes(&revision)?,
+        apply: apply.is_some(),
+    };
+    match session.service.edit_tournament(&session.caller, request).await {
+        Ok(_) if apply.is_some() => {
+            Ok(flash::redirect(&format!("/t/{tournament}/organise"), "edit").into_response())
+        }
+        Ok(edited) => {
+            let preview = preview(&session, &state, &revision, &fields, &edited);
+            Ok(page(&session, &state, &fields, &preview).await.into_response())
+        }
+        Err(error) => {
+            let error = WebError::from(error);
+            let message = layout::error_message(Some(error.message()));
+            let page = page(&session, &state, &fields, &message).await;
+            Ok((error.status(), page).into_response())
+        }
+    }
+}
+
+/// Reads the revision of a form.
+fn revision_bytes(text: &str) -> Result<Vec<u8>, WebError> {
+    let hash = blake3::Hash::from_hex(text).map_err(|_| {
+        WebError::new(StatusCode::BAD_REQUEST, "the form has no revision; open it again")
+    })?;
+    Ok(hash.as_bytes().to_vec())
+}
+
+/// The fields whose texts differ from the present ones, as changes of keys.
+fn key_changes(state: &FormState, fields: &HashMap<String, String>) -> KeyChanges {
+    let mut changes = KeyChanges::default();
+    for ((key, _, kind, _), present) in &state.present {
+        // Browsers send CRLF line ends.
+        let Some(text) = fields.get(*key).map(|text| text.replace("\r\n", "\n")) else { continue };
+        let text = text.trim();
+        if text == present {
+            continue;
+        }
+        if text.is_empty() {
+            changes.unset.push((*key).to_owned());
+            continue;
+        }
+        let number = text.parse::<i64>().ok().filter(|_| *kind == Kind::Number);
+        let flag = text.parse::<bool>().ok().filter(|_| *kind == Kind::Flag);
+        let value = match (number, flag) {
+            (Some(number), _) => TomlValue::from(number),
+            (_, Some(flag)) => TomlValue::from(flag),
+            _ if *kind == Kind::Time => TomlValue::from(file_time(text)),
+            _ => TomlValue::from(text),
+        };
+        writeln!(changes.set, "{key} = {value}").expect("writing to a string");
+    }
+    changes
+}
+
+/// The text of a field.
+fn field_text(&(key, _, kind, _): &Field, values: &BTreeMap<String, Value>) -> String {
+    match values.get(key) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) if kind == Kind::Time => browser_time(text),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    }
+}
+
+/// A time of a tournament file in the format of a browser's field, in UTC.
+fn browser_time(text: &str) -> String {
+    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]");
+    let time = OffsetDateTime::parse(text, &Rfc3339);
+    let formatted = time.ok().and_then(|time| time.to_offset(UtcOffset::UTC).format(&format).ok());
+    formatted.unwrap_or_else(|| text.to_owned())
+}
+
+/// A time of a browser's field as a tournament file writes it. Another text stays as it is, so that
+/// the error shows it.
+fn file_time(text: &str) -> String {
+    let candidates = [text.to_owned(), format!("{text}Z"), format!("{text}:00Z")];
+    let time = candidates.into_iter().find(|text| OffsetDateTime::parse(text, &Rfc3339).is_ok());
+    time.unwrap_or_else(|| text.to_owned())
+}
+
+/// Renders the page: `above` is the preview or an error, `fields` what was filled in.
+async fn page(
+    session: &Session,
+    state: &FormState,
+    fields: &HashMap<String, String>,
+    above: &Markup,
+) -> Markup {
+    let FormState { tournament, revision, present } = state;
+    let is_limited = present.len() == ALWAYS.len();
+    let body = html! {
+        (above)
+        form.fields method="post" action={ "/t/" (tournament) "/edit" } {
+            (layout::csrf_field(session))
+            input type="hidden" name="revision" value=(revision);
+            @for (field, present) in present {
+                (input(field, fields.get(field.0).unwrap_or(present)))
+            }
+            @if is_limited {
+                p { "Clock, limits, state and ponder cannot change after the first edition was opened, \
+                    because editions share matches." }
+            }
+            p { button type="submit" { "Preview changes" } }
+        }
+    };
+    TournamentPage::below(tournament, Tab::Organise, "Edit settings").render(session, &body).await
+}
+
+/// A field of the form.
+fn input(&(key, label, kind, help): &Field, text: &str) -> Markup {
+    let help_id = format!("{key}-help");
+    let choices = match kind {
+        Kind::Choice(choices) => choices,
+        Kind::Flag => &["true", "false"],
+        Kind::Line | Kind::Text | Kind::Number | Kind::Time => &[],
+    };
+    let (kind_name, step) = match kind {
+        Kind::Number => ("number", Some("1")),
+        Kind::Time => ("datetime-local", Some("1")),
+        _ => ("text", None),
+    };
+    html! {
+        p {
+            label for=(key) { (label) }
+            @if kind == Kind::Text {
+                textarea id=(key) name=(key) rows="12" aria-describedby=(help_id) {
+                    // Browsers drop the first line break in a textarea.
+                    "\n" (text)
+                }
+            } @else if choices.is_empty() {
+                input id=(key) name=(key) value=(text) type=(kind_name) step=[step]
+                    autocomplete="off" aria-describedby=(help_id);
+            } @else {
+                select id=(key) name=(key) aria-describedby=(help_id) {
+                    @if !choices.contains(&text) { option value=(text) selected { (text) } }
+                    @for choice in choices {
+                        option value=(choice) selected[*choice == text] { (choice) }
+                    }
+                }
+            }
+            small id=(help_id) { (help) }
+        }
+    }
+}
+
+/// What the form changes, and the button that applies it.
+fn preview(
+    session: &Session,
+    state: &FormState,
+    revision: &str,
+    fields: &HashMap<String, String>,
+    edited: &EditTournamentResponse,
+) -> Markup {
+    let value = |text: &str| match serde_json::from_str(text) {
+        Ok(Value::String(text)) => text,
+        Ok(value) => value.to_string(),
+        Err(_) => "none".to_owned(),
+    };
+    let row = |SettingChange { key, before, after, effect }: &SettingChange| {
+        html! {
+            th scope="row" { code { (key) } }
+            td { (value(before)) }
+            td { (value(after)) }
+            td { (effect) }
+        }
+    };
+    html! {
+        section.preview aria-labelledby="preview" {
+            h2 #preview { "Preview" }
+            @if edited.changes.is_empty() {
+                p { "Nothing differs from the present settings." }
+            } @else {
+                (layout::table("Changes", "settings", &["Setting", "Now", "Then", "Effect"],
+                    edited.changes.iter().map(row)))
+                form.action method="post" action={ "/t/" (state.tournament) "/edit" } {
+                    (layout::csrf_field(session))
+                    input type="hidden" name="revision" value=(revision);
+                    @for ((key, ..), _) in &state.present {
+                        @if let Some(text) = fields.get(*key) {
+                            input type="hidden" name=(key) value=(text);
+                        }
+                    }
+                    button type="submit" name="apply" value="yes" { "Apply changes" }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_browsers_and_files_are_equal() {
+        let time = "2027-03-01T13:00:00+01:00";
+        assert_eq!(browser_time(time), "2027-03-01T12:00:00");
+        assert_eq!(file_time("2027-03-01T12:00:00"), "2027-03-01T12:00:00Z");
+        assert_eq!(file_time("2027-03-01T12:00"), "2027-03-01T12:00:00Z");
+        assert_eq!(file_time(time), time);
+        assert_eq!(file_time("noon"), "noon");
+    }
+}
