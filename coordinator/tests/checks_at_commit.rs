@@ -134,7 +134,7 @@ async fn a_revoked_token_ends_its_stream_and_its_reports_are_refused() {
     let [reported_lot, lost_lot] = [worker.lot().await, worker.lot().await];
     assert_eq!(worker.report(report(&reported_lot)).await, ReportStatus::Accepted);
     let id = token.id;
-    tokens(&server).revoke_token(RevokeTokenRequest { id }).await.unwrap();
+    tokens(&server).revoke_token(RevokeTokenRequest { id, ..Default::default() }).await.unwrap();
     // Its leases are returned at once, without a fault.
     let leased = "SELECT count(*) FROM lots WHERE state = 'leased'";
     assert_eq!(server.database.number(leased).await, 0);

@@ -55,8 +55,12 @@ async fn every_call_requires_its_role() {
     let result = server.submit(Role::Player, "cup", "mine", true, b"x").await;
     assert_eq!(result.unwrap_err().code(), Code::PermissionDenied);
     let result = server.submit(Role::Player, "cup", "one", false, b"x").await;
-    assert!(result.unwrap_err().message().contains("another player's bot is named one"));
-    let create = CreateTokenRequest { role: "worker".to_owned(), ..CreateTokenRequest::default() };
+    assert!(result.unwrap_err().message().contains("a house bot is named one"));
+    let create = CreateTokenRequest {
+        role: "worker".to_owned(),
+        name: "two\nlines".to_owned(),
+        ..CreateTokenRequest::default()
+    };
     for role in [Role::Organiser, Role::Player, Role::Worker] {
         let mut tokens =
             TokenServiceClient::with_interceptor(server.channel.clone(), server.bearer(Some(role)));

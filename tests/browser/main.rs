@@ -9,6 +9,7 @@
 mod accessibility;
 mod axe;
 mod chrome;
+mod invitations;
 mod replays;
 mod stories;
 #[path = "../support/mod.rs"]

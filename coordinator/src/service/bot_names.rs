@@ -24,10 +24,16 @@ impl Service {
     ) -> Result<ServiceError> {
         let name = &bot.name;
         let proposal = proposed_name(db, tournament, Some(principal.id), name).await?;
-        let holder = if bot.owner.is_none() { "a house bot" } else { "another player's bot" };
+        let is_house = bot.owner.is_none();
+        let holder = if is_house { "a house bot" } else { "another player's bot" };
+        let house = if is_house && principal.is_organiser() {
+            "; add --house to submit a version of it"
+        } else {
+            ""
+        };
         Ok(ServiceError::already_exists(format!(
             "{holder} is named {name}; choose another name, such as {proposal} (with arbiter \
-             submit: --name {proposal})"
+             submit: --name {proposal}){house}"
         )))
     }
 
