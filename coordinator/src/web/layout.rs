@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use arbiter_games::Micros;
 use arbiter_proto::v1::{Edition, MatchSeat};
 use maud::{DOCTYPE, Markup, Render, html};
 use time::OffsetDateTime;
@@ -236,12 +237,7 @@ pub(super) fn format_seconds(seconds: i64) -> String {
 
 /// A duration in microseconds as text.
 pub(super) fn format_micros(micros: u64) -> String {
-    match micros {
-        micros @ ..1000 => format!("{micros} µs"),
-        micros @ ..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
-        micros @ ..10_000_000 => format!("{} ms", micros / 1000),
-        micros => format!("{} s", micros / 1_000_000),
-    }
+    Micros(i64::try_from(micros).unwrap_or(i64::MAX)).rounded()
 }
 
 /// A time in UTC, from microseconds since 1970.

@@ -135,7 +135,7 @@ fn other_editions(
 }
 
 /// The rows of the page.
-fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
+pub(super) fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
     let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
     let table = html! {
         table.ranking data-edition=(board.edition) data-counted=(board.counted) {
