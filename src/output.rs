@@ -6,6 +6,7 @@
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use arbiter_games::{Forfeit, Micros};
+use arbiter_replay::is_bidi_control;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
@@ -105,9 +106,7 @@ pub(crate) fn write_failure(error: io::Error) -> Failure {
 
 /// Whether a character controls a terminal or reorders text.
 fn is_control(c: char) -> bool {
-    let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}');
-    reorders || (c.is_control() && c != '\t')
+    is_bidi_control(c) || (c.is_control() && c != '\t')
 }
 
 /// Replaces terminal control characters by U+FFFD.

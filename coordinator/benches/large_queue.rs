@@ -9,7 +9,8 @@
 use std::time::Instant;
 
 use arbiter_coordinator::db::editions::{self, Edition, EditionScope};
-use arbiter_coordinator::db::{absences, matches, played_matches};
+use arbiter_coordinator::db::played_matches::{self, Cursor};
+use arbiter_coordinator::db::{absences, matches};
 use arbiter_coordinator::queue::{LeasePolicy, Queue};
 use arbiter_games::{Games, RULES_VERSION};
 use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId};
@@ -105,7 +106,10 @@ async fn pages(
             let start = Instant::now();
             let rows = match kind {
                 0 => matches::planned(pool, scope, *number, None, 100).await.map(|rows| rows.len()),
-                1 => played_matches::page(pool, scope, *number).await.map(|rows| rows.len()),
+                1 => {
+                    let cursor = Cursor::After(*number);
+                    played_matches::page(pool, scope, cursor, false).await.map(|rows| rows.len())
+                }
                 2 => played_matches::find(pool, id).await.map(|row| usize::from(row.is_some())),
                 _ => played_matches::lot(pool, id).await.map(|row| usize::from(row.is_some())),
             };

@@ -22,6 +22,7 @@ use tokio_stream::Stream;
 
 mod audit_log;
 mod beacon;
+mod bot_names;
 mod bots;
 mod bracket;
 mod bundle_stream;
@@ -31,21 +32,29 @@ mod collusion;
 mod concurrency_limit;
 mod counted_results;
 mod edition_watch;
+mod edits;
+mod entry_forecast;
 mod entry_policy;
+mod entry_state;
 mod error;
 mod estimates;
 mod game_guides;
 mod game_packages;
+mod home;
 mod leaderboard_freeze;
 mod lease_return_limit;
 mod match_invalidation;
+mod match_list;
 mod matches;
+mod newest_matches;
 mod overview;
+mod own_bots;
 mod plan_verification;
 mod progress_cache;
 mod ranking_watch;
 mod rankings;
 mod received_bundle;
+mod records;
 mod reply_times;
 mod reports;
 mod rounds;
@@ -54,6 +63,7 @@ mod statistics;
 mod statistics_cache;
 mod submissions;
 mod tokens;
+mod tournament_heading;
 mod tournaments;
 mod trials;
 mod watches;
@@ -68,12 +78,16 @@ pub use counted_results::{CountedResults, EditionStatistics, ReadError};
 pub use error::{ErrorKind, ServiceError};
 pub use estimates::counted_certificate;
 pub(crate) use game_guides::GameGuide;
+pub(crate) use home::{HomePage, Leader, TournamentCard};
 pub(crate) use matches::Planned;
 pub(crate) use overview::WorkersOverview;
+pub(crate) use own_bots::{OwnBot, OwnMatch};
 pub(crate) use rankings::place;
 pub(crate) use received_bundle::MAX_BUNDLE;
+pub(crate) use records::HeldRecord;
 pub(crate) use reports::{Delivery, DeliveryContents};
 pub use set_aside_matches::SetAsideGroup;
+pub(crate) use tournament_heading::{RoundsView, TournamentHeading};
 pub(crate) use trials::is_over as trial_is_over;
 pub use workers::WorkerService;
 pub(crate) use workers::{AdmittedWorker, MAX_SLOTS, suspended};
@@ -98,8 +112,10 @@ use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
 use game_guides::GuideCache;
 use game_packages::InspectedPackage;
+use newest_matches::NewestMatches;
 use progress_cache::ProgressCache;
 use ranking_watch::RankingWatches;
+use records::PublicReads;
 use rounds::RoundsCache;
 use statistics_cache::StatisticsCache;
 
@@ -138,6 +154,7 @@ pub struct Parts {
     pub(crate) token_throttle: TokenThrottle,
     pub(crate) clock: Clock,
     query_limit: ConcurrencyLimit,
+    public_reads: PublicReads,
     /// Certificates of editions whose plans are complete.
     certificates: Cache<EditionId, v1::Certificate>,
     /// Searches for collusion in editions that are over.
@@ -146,6 +163,9 @@ pub struct Parts {
     rounds: RoundsCache,
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
+    newest_matches: NewestMatches,
+    /// The home page of organisers (true) and of others (false).
+    home_pages: Cache<bool, HomePage>,
     entry_outlook: EntryOutlook,
     edition_watches: EditionWatches,
     bundles: BundlePieces,
@@ -201,12 +221,15 @@ impl Service {
             suspensions: Suspensions::default(),
             changes: ChangeNotifier::default(),
             query_limit: ConcurrencyLimit::default(),
+            public_reads: PublicReads::default(),
             certificates: Cache::new(MAX_CERTIFICATES),
             collusion: Cache::new(MAX_COLLUSIONS),
             reply_times: Cache::new(MAX_REPLY_TIMES),
             rounds: RoundsCache::default(),
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
+            newest_matches: NewestMatches::new(newest_matches::MAX_LISTS),
+            home_pages: Cache::new(2),
             entry_outlook: EntryOutlook::default(),
             edition_watches: EditionWatches::default(),
             bundles: BundlePieces::default(),

@@ -5,11 +5,13 @@
 //! scripts. The scripts add live updates and playback of replays.
 //! Pages load resources from this server only. A content security policy enforces this.
 
+mod about;
 mod actions;
 mod api;
 mod assets;
 mod bare_page;
 mod bot;
+mod bots;
 mod bracket;
 mod chart;
 mod collusion;
@@ -22,25 +24,33 @@ mod error;
 mod flash;
 mod game_guide;
 mod head_to_head;
+mod home;
+pub mod invitations;
 mod layout;
 mod leaderboard;
 mod markdown;
 mod match_invalidation;
 mod match_page;
 mod matches;
+mod me;
 mod metrics;
 mod multipart;
+mod organise;
 mod projector;
 mod queue;
 mod replay_cache;
+mod return_path;
 mod rounds;
+mod schedule;
 mod server;
 mod session;
+mod settings_in_words;
 mod sse;
 mod statistics;
 mod submit;
 mod tournament;
 mod tournament_form;
+mod tournament_page;
 mod version;
 mod worker_audit;
 
@@ -136,10 +146,12 @@ pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<(
 fn routes(state: WebState, tricks_http: Router) -> Router {
     let metrics = Arc::clone(state.service.metrics());
     Router::new()
-        .route("/", get(tournament::list))
+        .route("/", get(home::show))
         .merge(creation_routes())
         .route("/t/{tournament}", get(tournament::show))
         .route("/t/{tournament}/live", get(tournament::live))
+        .route("/t/{tournament}/about", get(about::show))
+        .route("/t/{tournament}/organise", get(organise::show))
         .route("/t/{tournament}/start", post(actions::start))
         .route("/t/{tournament}/cancel", post(actions::cancel))
         .route("/t/{tournament}/close", post(actions::close))
@@ -163,13 +175,13 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
                 .post(actions::send_package)
                 .layer(DefaultBodyLimit::max(submit::MAX_FORM_BYTES)),
         )
-        .route("/t/{tournament}/ranking", get(leaderboard::show))
+        .route("/t/{tournament}/ranking", get(tournament::ranking))
         .route("/t/{tournament}/ranking/live", get(leaderboard::live))
         .route("/t/{tournament}/ranking.csv", get(csv_export::ranking))
         .route("/t/{tournament}/statistics", get(statistics::show))
         .route("/t/{tournament}/statistics.csv", get(csv_export::statistics))
         .route("/t/{tournament}/matrix", get(head_to_head::show))
-        .route("/t/{tournament}/schedule", get(matches::schedule))
+        .route("/t/{tournament}/schedule", get(schedule::show))
         .route("/t/{tournament}/bracket", get(bracket::show))
         .route("/t/{tournament}/rounds", get(rounds::show))
         .route("/t/{tournament}/rounds.trf", get(rounds::trf))
@@ -188,6 +200,13 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/workers", get(worker_audit::show))
         .route("/workers/suspend", post(worker_audit::suspend))
         .route("/workers/reinstate", post(worker_audit::reinstate))
+        .route(
+            "/invitations",
+            get(invitations::form)
+                .post(invitations::create)
+                .layer(DefaultBodyLimit::max(invitations::MAX_FORM_BYTES)),
+        )
+        .route("/me", get(me::show))
         .route("/login", get(session::form).post(session::login))
         .route("/logout", post(session::logout))
         .route("/assets/arbiter.css", get(assets::style_sheet))
@@ -209,6 +228,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
 /// The routes of a bot and its versions.
 fn bot_routes() -> Router<WebState> {
     Router::new()
+        .route("/t/{tournament}/bots", get(bots::show))
         .route("/t/{tournament}/bots/{bot}", get(bot::show))
         .route("/t/{tournament}/bots/{bot}/withdraw", post(actions::withdraw))
         .route("/t/{tournament}/bots/{bot}/reinstate", post(actions::reinstate))

@@ -7,7 +7,7 @@ mod support;
 use arbiter_coordinator::coordinator;
 use arbiter_coordinator::db::editions::EditionState;
 use arbiter_coordinator::db::tokens::Role;
-use arbiter_coordinator::db::tournaments::{NewTournament, TournamentState};
+use arbiter_coordinator::db::tournaments::{NewTournament, Presentation, TournamentState};
 use arbiter_coordinator::db::{
     self, absences, audit_log, bot_list, bots, editions, matches, partitions, standings, tokens,
     tournaments, versions, workers,
@@ -342,6 +342,7 @@ async fn invalid_names_and_games_are_refused() {
             seed: Seed([0; 32]),
             seed_hash: [0; 32],
             beacon: None,
+            presentation: &Presentation::default(),
         };
         refusal(tournaments::create(&database.pool, &new, START).await)
     };

@@ -8,12 +8,14 @@ mod support;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::db::lots::{self, LotState};
-use arbiter_coordinator::db::{editions, played_matches, records, results};
+use arbiter_coordinator::db::played_matches::{self, Cursor};
+use arbiter_coordinator::db::{editions, records, results};
 use arbiter_coordinator::queue::{Failure, LeasePolicy};
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{MatchId, MatchNumber};
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{FetchBundleRequest, GetMatchRequest, ReportStatus};
+use arbiter_ranking::Entrant;
 use grpc_client::{Server, Worker, report};
 use sqlx::PgConnection;
 use support::{Database, wait_until};
@@ -165,10 +167,18 @@ async fn rows_read(transaction: &mut PgConnection, tables: &str) -> i64 {
 async fn a_page_of_matches_reads_only_its_rows() {
     let database = Database::new().await;
     let edition = database.running_edition(30_000, 1_000).await;
+    // Two bots have few of the matches, at the end.
+    let add_matches = "
+        INSERT INTO matches (number, seed_key, tournament, seats)
+        SELECT added, added, tournament, CASE added % 2 WHEN 0 THEN '{1,2}' ELSE '{7001,7002}' END::int[]
+        FROM editions, generate_series(30000, 30039) AS added;
+        UPDATE editions SET end_match = 30040";
+    sqlx::raw_sql(add_matches).execute(&database.pool).await.unwrap();
     let scope = editions::scope(&database.pool, edition).await.unwrap();
     let add_results = "
-        INSERT INTO results (number, tournament, wall_ms, level, scores, transcript)
-        SELECT number, tournament, 1, 'A', '{2,0}', decode(repeat('00', 32), 'hex') FROM matches";
+        INSERT INTO results (number, tournament, wall_ms, level, scores, transcript, forfeits)
+        SELECT number, tournament, 1, 'A', '{2,0}', decode(repeat('00', 32), 'hex'),
+            CASE WHEN number % 7000 = 0 OR number = 30003 THEN '{0,1}'::smallint[] END FROM matches";
     sqlx::raw_sql(add_results).execute(&database.pool).await.unwrap();
     let add_records = "
         INSERT INTO records (number, tournament, bytes)
@@ -188,13 +198,40 @@ async fn a_page_of_matches_reads_only_its_rows() {
         );
         before = total;
     };
-    let page = played_matches::page(&mut *transaction, scope, after).await.unwrap();
-    assert_eq!((page.len(), page[0].result.number), (1_000, MatchNumber(25_001)));
-    check("matches", &mut transaction, page.len()).await;
+    for (cursor, first) in [(Cursor::After(after), 25_001), (Cursor::Before(after), 24_999)] {
+        let page = played_matches::page(&mut *transaction, scope, cursor, false).await.unwrap();
+        assert_eq!((page.len(), page[0].result.number), (1_000, MatchNumber(first)));
+        check("matches", &mut transaction, page.len()).await;
+    }
+    let cursor = Cursor::After(MatchNumber(10));
+    let page = played_matches::page(&mut *transaction, scope, cursor, true).await.unwrap();
+    let numbers: Vec<_> = page.iter().map(|played| played.result.number.0).collect();
+    assert_eq!(numbers, [7_000, 14_000, 21_000, 28_000, 30_003]);
+    check("forfeits", &mut transaction, page.len()).await;
+    let rare_bots = [Entrant(7001), Entrant(7002)];
+    for (cursor, forfeited_by, expected) in [
+        (Cursor::start(false), None, (30_001..30_040).step_by(2).collect()),
+        (Cursor::start(true), None, (30_001..30_040).rev().step_by(2).collect()),
+        (Cursor::After(MatchNumber(30_009)), None, (30_011..30_040).step_by(2).collect()),
+        (Cursor::start(false), Some(rare_bots[1]), vec![30_003]),
+        (Cursor::start(false), Some(rare_bots[0]), vec![]),
+    ] {
+        let page = played_matches::page_of_entrants(
+            &mut *transaction,
+            scope,
+            cursor,
+            &rare_bots,
+            forfeited_by,
+        );
+        let page = page.await.unwrap();
+        let numbers: Vec<_> = page.iter().map(|played| played.result.number.0).collect();
+        assert_eq!(numbers, expected);
+        check("entrants", &mut transaction, 20).await;
+    }
     let page = records::page(&mut *transaction, scope, after).await.unwrap();
     assert_eq!((page.len(), page[0].number), (64, MatchNumber(25_001)));
     check("records", &mut transaction, page.len()).await;
     let page = results::page(&mut *transaction, scope, after, true).await.unwrap();
-    assert_eq!((page.len(), page[0].number), (4_999, MatchNumber(25_001)));
+    assert_eq!((page.len(), page[0].number), (5_039, MatchNumber(25_001)));
     check("results", &mut transaction, page.len()).await;
 }

@@ -48,6 +48,14 @@ impl<R: Read> Read for Bounded<R> {
 /// If the decompressor cannot be created. Reading fails if the bytes are not Zstandard, need a
 /// larger window, or hold more than [`MAX_RECORD`] bytes.
 pub fn unpack(packed: &[u8]) -> io::Result<impl BufRead + '_> {
+    unpack_from(packed)
+}
+
+/// Decompresses a record from a reader, like [`unpack`].
+///
+/// # Errors
+/// Like [`unpack`].
+pub fn unpack_from<R: BufRead>(packed: R) -> io::Result<impl BufRead + use<R>> {
     let mut inner = zstd::Decoder::with_buffer(packed)?;
     inner.window_log_max(MAX_WINDOW_LOG)?;
     Ok(BufReader::with_capacity(BUFFER_BYTES, Bounded { inner, remaining: MAX_RECORD }))

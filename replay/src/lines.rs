@@ -88,11 +88,14 @@ impl<R: BufRead> Lines<R> {
 
     /// Returns the next line without its newline, and adds it to the seal.
     pub(crate) fn next_text(&mut self) -> Result<String, Difference> {
-        let text = match self.next.take() {
+        let mut text = match self.next.take() {
             Some(text) => text,
             None => self.unsealed_text()?,
         };
-        self.seal.update(text.as_bytes()).update(b"\n");
+        // One update is faster than two.
+        text.push('\n');
+        self.seal.update(text.as_bytes());
+        text.pop();
         Ok(text)
     }
 

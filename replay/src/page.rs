@@ -19,6 +19,7 @@ use crate::render::{score, who};
 use crate::steps::visit_steps;
 use crate::steps_builder::{Overview, Step};
 use crate::viewer::{SCRIPT, StepSource, Viewer};
+use crate::visible_text::without_bidi_controls;
 
 /// What a page shows besides the replay.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +100,7 @@ impl PackedSteps {
             noscript { p { "This page shows the first step only, because scripts are off." } }
             (viewer)
         };
+        let body = PreEscaped(without_bidi_controls(body.into_string()));
         let nonce = blake3::hash([title, &body.0, &self.chunks].concat().as_bytes()).to_string();
         let policy = format!(
             "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \

@@ -2,13 +2,18 @@
 
 use arbiter_games::picture::name;
 use arbiter_games::{Allowance, BotName, Forfeit, Micros, Seat, SeatResult};
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 use crate::steps_builder::{Clock, Step, StepForfeit};
+use crate::visible_text::without_bidi_controls;
 
 impl Step {
     /// Renders the step of a match between bots of these names.
     pub fn render(&self, names: &[BotName]) -> Markup {
+        PreEscaped(without_bidi_controls(self.markup(names).into_string()))
+    }
+
+    fn markup(&self, names: &[BotName]) -> Markup {
         html! {
             article.step data-step=(self.index) {
                 @if let Some(seat) = self.seat {

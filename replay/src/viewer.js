@@ -125,7 +125,9 @@ function startViewer(replay) {
 
   // Puts the step into the address and the link.
   function nameStep() {
-    link.href = `${replay.dataset.page}#step=${current}`;
+    // Without scripts, a server reads the query instead.
+    const query = replay.dataset.chunks === undefined ? "" : `?step=${current}`;
+    link.href = `${replay.dataset.page}${query}#step=${current}`;
     clearTimeout(addressTimer);
     addressTimer = setTimeout(() => history.replaceState(null, "", `#step=${current}`), ADDRESS_DELAY);
   }

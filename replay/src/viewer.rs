@@ -128,6 +128,7 @@ impl Viewer<'_> {
         };
         let speed = self.autoplay.map_or(FIRST_SPEED, autoplay_speed);
         let has_chapters = self.overview.chapters.len() > 1;
+        let is_embedded = !self.page().is_empty();
         html! {
             nav.player aria-label="Steps" {
                 div.buttons {
@@ -149,7 +150,8 @@ impl Viewer<'_> {
                     select { @for option in SPEEDS { option selected[option == speed] { (option) } } }
                 }
                 @if has_chapters { (self.chapter_choice()) }
-                a.link data-link href={ (self.page()) (self.address(current)) } { "Link to this step" }
+                a.link data-link href={ (self.page()) (self.address(current)) } target=[is_embedded.then_some("_blank")]
+                    rel=[is_embedded.then_some("noopener")] { "Link to this step" }
             }
         }
     }
@@ -279,7 +281,7 @@ impl Viewer<'_> {
         let ForfeitedSeat { seat, kind, step } = forfeit;
         html! {
             p.forfeited {
-                (who(seat, names)) " " strong.forfeit { "forfeits by " (kind) } " in step " (step) ". "
+                (who(seat, names)) " " strong.forfeit { "forfeits – " (kind) } ", in step " (step) ". "
                 (self.jump(step, "Go to the forfeit"))
             }
         }

@@ -67,7 +67,7 @@ fn csv_files_contain_the_same_data_as_the_api() {
     let stdout = done(&server.up.command("ranking cup --format csv").output().unwrap());
     assert_eq!(response.text().replace("'-1-1", "-1-1"), stdout, "same as the command's output");
 
-    for query in ["", "?bot=mine"] {
+    for query in ["", "?bot=mine", "?bot=mine&opponent=ada", "?bot=eve&forfeit=true&version=1"] {
         let response = server.get(&format!("/t/cup/matches.csv{query}"), &[]);
         let matches = server.all(&format!("/api/v1/tournaments/cup/matches{query}"), 1000);
         let table = rows(&response.text());
@@ -88,10 +88,18 @@ fn csv_files_contain_the_same_data_as_the_api() {
                     ("wall_ms", &entry["wall_ms"]),
                     ("level", &entry["level"]),
                     ("transcript", &entry["transcript"]),
+                    ("edition", &entry["edition"]),
+                    ("stage", &entry["stage"]),
+                    ("round", &entry["round"]),
+                    ("params", &entry["params"]),
+                    ("digest", &seated["digest"]),
+                    ("reported_at", &entry["reported_at"]),
                 ] {
                     assert_eq!(cell(row, key), shown(expected), "{key}");
                 }
                 assert_eq!(cell(row, "seat"), (seat + 1).to_string());
+                assert_eq!(cell(row, "state"), "counted");
+                assert_eq!(format!("cup/{}", cell(row, "number")), cell(row, "match"));
             }
         }
     }

@@ -6,6 +6,7 @@
 mod csv_export;
 mod hostile_requests;
 mod http_client;
+mod match_filters;
 mod statistics;
 #[path = "../support/mod.rs"]
 mod support;
@@ -227,7 +228,10 @@ fn records_equal_those_of_the_command_and_end_with_the_result() {
         let name = found["match"].as_str().unwrap();
         let is_own = found["seats"].as_array().unwrap().iter().any(|seat| seat["bot"] == "mine");
         let path = format!("{}/record", match_path(name));
-        assert_eq!(server.get_as(&stranger, &path).status, 403);
+        // Everyone sees the record, and no standard error of the bots of others.
+        let public = server.get_as(&stranger, &path).text();
+        assert_eq!(public, server.get(&path, &[]).text(), "{name}");
+        assert!(public.contains("\"over\":true") && !public.contains("\"stderr\":"), "{public}");
         let tokens = [Some(server.up.admin()), is_own.then(|| server.player.clone())];
         for token in tokens.into_iter().flatten() {
             let mut command = server.up.command(&format!("match {name} --record -"));

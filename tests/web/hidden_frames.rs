@@ -74,6 +74,6 @@ fn pictures_for_one_seat_are_hidden_until_the_match_is_over() {
     let record = up.succeed("match dice/0 --record -");
     assert!(record.contains(PRIVATE), "the rules have drawn pictures for one seat: {record}");
     assert!(organiser.page(pages[0]).contains("<img"));
-    assert_eq!(Browser::new(up.http).get(pages[2]).status, 401, "records are not public");
+    assert_eq!(Browser::new(up.http).get(pages[2]).status, 200, "the replay is public now");
     up.close();
 }

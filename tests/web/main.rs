@@ -6,7 +6,9 @@ mod brackets;
 mod browser;
 mod game_guides;
 mod hidden_frames;
+mod invitations;
 mod organisers;
+mod replays;
 mod rounds;
 mod score_columns;
 mod submission;
@@ -43,7 +45,8 @@ fn pages_show_the_same_data_as_commands() {
     let server = TestServer::open();
     let browser = &server.browser;
     assert!(browser.page("/").contains("<a href=\"/t/cup\">cup</a>"));
-    assert!(browser.page("/t/cup").contains("There are no editions yet"));
+    let front = browser.page("/t/cup");
+    assert!(front.contains("No leaderboard yet") && front.contains("There are no editions yet"));
     assert_eq!(browser.get("/t/cup/ranking").status, 404, "there is no leaderboard yet");
     server.up.play("cup");
 
@@ -57,13 +60,12 @@ fn pages_show_the_same_data_as_commands() {
         let expected = [
             format!("{tied}{}", place["rank"]),
             shown(&place["bot"]),
-            shown(&place["version"]),
-            shown(&place["matches"]),
             shown(&place["score"][0]),
             mean(place),
+            shown(&place["matches"]),
         ];
         assert_eq!(row[..expected.len()], expected);
-        assert!(row[7].contains("gone") || place["bot"] != "eve", "{row:?}");
+        assert!(row[6].contains("gone") || place["bot"] != "eve", "{row:?}");
     }
     let searched = rows(&browser.page("/t/cup/ranking?q=EV"), "ranking");
     assert_eq!(searched.len(), 1);
@@ -86,17 +88,24 @@ fn pages_show_the_same_data_as_commands() {
     let schedule = text(&browser.page("/t/cup/schedule"));
     assert!(schedule.contains("3 bots, 6 matches of 2"), "{schedule}");
     assert!(schedule.contains("exactly λ = 2"), "{schedule}");
-    let tournament = text(&browser.page("/t/cup"));
+    let about = text(&browser.page("/t/cup/about"));
     let hash = server.up.json("tournament show cup")[0]["seed_hash"].clone();
-    assert!(tournament.contains(hash.as_str().unwrap()), "{tournament}");
-    assert!(tournament.contains("6 of 6 matches"), "{tournament}");
+    assert!(about.contains(hash.as_str().unwrap()), "{about}");
+    assert!(about.contains("Every bot meets every other bot"), "{about}");
+    let front = browser.page("/t/cup");
+    assert!(text(&front).contains("6 of 6 matches"), "{front}");
+    // Possible ranks may be computed between the two pages.
+    let shown_ranks = |table: &[Vec<String>]| -> Vec<_> {
+        table.iter().map(|row| [row[..5].to_vec(), row[6..].to_vec()].concat()).collect()
+    };
+    assert_eq!(shown_ranks(&rows(&front, "ranking")), shown_ranks(&table), "it leads the front");
     assert!(browser.page("/queue").contains("No edition is running."));
     server.up.close();
 }
 
 #[test]
 fn replays_need_access_to_the_record_and_end_with_the_result() {
-    let server = TestServer::open();
+    let server = TestServer::open_with("[public]\nreplays = \"never\"\n");
     server.up.play("cup");
     let mut browser = server.browser.clone();
     let address = "/t/cup/matches/0";
@@ -159,19 +168,22 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
 fn organisers_start_and_cancel_from_the_page_of_the_tournament() {
     let server = TestServer::open();
     let mut browser = server.browser.clone();
-    assert!(!browser.page("/t/cup").contains("Start edition"), "not logged in");
+    let page = "/t/cup/organise";
+    assert_eq!(browser.get(page).status, 401, "not logged in");
+    assert!(!browser.page("/t/cup").contains(page), "not logged in");
     assert_eq!(browser.post("/t/cup/start", "csrf=", &[]).status, 403);
     let player = server.up.token("player");
     browser.log_in(&player);
     let csrf = |page: &str| page.split("name=\"csrf\" value=\"").nth(1).unwrap()[..64].to_owned();
-    let page = browser.page("/t/cup");
-    assert!(!page.contains("Start edition"), "a player is not an organiser");
-    let form = format!("csrf={}", csrf(&page));
+    assert_eq!(browser.get(page).status, 403, "a player is not an organiser");
+    let front = browser.page("/t/cup");
+    assert!(!front.contains(page), "a player is not an organiser");
+    let form = format!("csrf={}", csrf(&front));
     assert_eq!(browser.post("/t/cup/start", &form, &[]).status, 403, "as the service says");
 
     browser.log_in(&server.up.admin());
-    let page = browser.page("/t/cup");
-    let form = format!("csrf={}", csrf(&page));
+    assert!(browser.page("/t/cup").contains(page));
+    let form = format!("csrf={}", csrf(&browser.page(page)));
     assert_eq!(browser.post("/t/cup/start", &form, &["Origin: http://evil.example"]).status, 403);
     assert!(server.up.json("tournament show cup")[0]["editions"].as_array().unwrap().is_empty());
     assert_eq!(browser.post("/t/cup/start", &form, &[]).status, 303);
@@ -180,7 +192,7 @@ fn organisers_start_and_cancel_from_the_page_of_the_tournament() {
     let sure = format!("{form}&sure=yes");
     assert_eq!(browser.post("/t/cup/cancel", &sure, &[]).status, 303);
     assert_eq!(server.up.json("tournament show cup")[0]["state"], "cancelled");
-    let page = browser.page("/t/cup");
+    let page = browser.page(page);
     assert!(!page.contains("Start edition"), "{page}");
     assert_eq!(
         browser.post("/t/cup/matches/0/retry", &form, &[]).status,

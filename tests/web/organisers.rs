@@ -50,9 +50,9 @@ fn matches_are_declared_void_after_a_preview_that_equals_the_commands() {
     let mut browser = server.browser.clone();
     browser.log_in(&server.up.token("player --name ada"));
     assert_eq!(browser.get("/t/cup/void").status, 403, "a player is not an organiser");
-    assert!(!browser.page("/t/cup").contains("/t/cup/void"));
+    assert_eq!(browser.get("/t/cup/organise").status, 403);
     browser.log_in(&server.up.admin());
-    assert!(browser.page("/t/cup").contains("href=\"/t/cup/void\""));
+    assert!(browser.page("/t/cup/organise").contains("href=\"/t/cup/void\""));
     assert!(!browser.page("/t/cup/void").contains("Preview</h2>"));
 
     let void = "tournament void cup --match cup/0 --match cup/3";
@@ -125,7 +125,7 @@ fn the_collusion_page_shows_the_same_data_as_the_command() {
     browser.log_in(&server.up.admin());
     assert_eq!(browser.get("/t/attic/collusion").status, 404);
     server.up.play("tables");
-    assert!(browser.page("/t/tables").contains("href=\"/t/tables/collusion\""));
+    assert!(browser.page("/t/tables/organise").contains("href=\"/t/tables/collusion\""));
     let pairs = server.up.json("tournament collusion tables");
     assert_eq!((&pairs[0]["tables"], &pairs[0]["tested"]), (&json!(5), &json!(20)));
     assert_eq!(pairs[0]["flagged"], 0, "five tables are too few for evidence");
@@ -189,7 +189,7 @@ fn organisers_start_editions_and_suspend_withdraw_and_reinstate_bots() {
         (response.status, response.headers.get("location").cloned().unwrap_or_default())
     };
     let state = || server.up.newest("cup");
-    assert_eq!(post("/t/cup/start", "&fresh=yes"), (303, "/t/cup?done=fresh".to_owned()));
+    assert_eq!(post("/t/cup/start", "&fresh=yes"), (303, "/t/cup/organise?done=fresh".to_owned()));
     // The queue page works while the edition is running.
     wait_until("the edition is complete", || {
         assert!(browser.get("/queue").status == 200);
@@ -225,7 +225,7 @@ fn organisers_start_editions_and_suspend_withdraw_and_reinstate_bots() {
     let bots = server.up.json("bots cup");
     let withdrawn: Vec<_> = bots.iter().map(|bot| bot["withdrawn"].clone()).collect();
     assert_eq!(withdrawn, [Value::from(false), false.into(), true.into()]);
-    assert_eq!(post("/t/cup/retry", ""), (303, "/t/cup?done=retry&count=0".to_owned()));
+    assert_eq!(post("/t/cup/retry", ""), (303, "/t/cup/organise?done=retry&count=0".to_owned()));
 
     let schedule = browser.page("/t/cup/schedule?edition=1&bot=bob");
     let page_text = text(&schedule);

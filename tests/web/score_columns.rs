@@ -13,9 +13,9 @@ fn pages_and_commands_name_the_components_of_scores() {
     up.create(&format!("name = \"discs\"\ngame = \"{}\"\n", package.display()));
     up.play("discs");
     for (path, heading) in [
-        ("/t/discs/matches/0", "Score (points discs)"),
-        ("/t/discs/matches", "Seats and scores (points discs)"),
-        ("/t/discs/bots/greedy", "Score (points discs)"),
+        ("/t/discs/matches/0", "Score (Points, Discs)"),
+        ("/t/discs/matches", "Seats and scores (Points, Discs)"),
+        ("/t/discs/bots/greedy", "Score (Points, Discs)"),
     ] {
         let page = text(&server.browser.page(path));
         assert!(page.contains(heading), "{path}: {page}");
@@ -26,6 +26,6 @@ fn pages_and_commands_name_the_components_of_scores() {
     }
     // A single component needs no name.
     up.play("cup");
-    assert!(!server.browser.page("/t/cup/matches/0").contains("(points)"));
+    assert!(!server.browser.page("/t/cup/matches/0").contains("(Points)"));
     server.up.close();
 }

@@ -124,7 +124,9 @@ fn a_package_that_the_form_has_opened_is_not_sent_again() {
     wait_until("only the package is open", || open_packages(&server) == 1);
     for name in ["first", "second"] {
         assert_eq!(send(&browser, &page.body, &format!("name={name}")).status, 303);
-        assert!(!browser.page(&format!("/t/{name}")).contains("The game package is missing."));
+        assert!(
+            !browser.page(&format!("/t/{name}/organise")).contains("The game package is missing.")
+        );
         let download = server.browser.download(&format!("/t/{name}/package"));
         assert!(download.bytes == packed, "{name}");
         wait_until("the package is closed", || open_packages(&server) == 0);
@@ -152,7 +154,7 @@ fn the_form_of_a_package_with_tables_has_a_field_for_their_size() {
     assert_eq!(settings["schedule"]["kind"], json!("tables"));
     assert_eq!(settings["schedule"]["seats"], json!(5));
     let too_few = "An edition needs at least 5 bots, and 0 entered so far.";
-    assert!(browser.page("/t/second").contains(too_few));
+    assert!(browser.page("/t/second/organise").contains(too_few));
     assert!(!server.browser.page("/t/second").contains(too_few), "it is for organisers");
     // The default leaves the schedule to the file.
     let more = encoded("[schedule]\nkind = \"tables\"\nseats = 3\n");
@@ -200,7 +202,7 @@ fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_store
     assert_eq!(settings["params"]["frames"], json!(false));
     assert_eq!(settings["game"], json!("connect4"));
 
-    assert!(browser.page("/t/four").contains("The game package is missing."));
+    assert!(browser.page("/t/four/organise").contains("The game package is missing."));
     check_guide_without_package(&server, &browser, "four");
     let center = package.join("bots/center");
     let submit = format!("submit four {} --name early", center.display());
@@ -214,7 +216,7 @@ fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_store
     assert_eq!(upload("/t/four/package", b"no archive").status, 400);
     assert_eq!(upload("/t/cup/package", &packed).status, 409, "its game is built in");
     assert_eq!(upload("/t/four/package", &packed).status, 303);
-    assert!(!browser.page("/t/four").contains("The game package is missing."));
+    assert!(!browser.page("/t/four/organise").contains("The game package is missing."));
     let shown = succeed(&["game", "show", package.to_str().unwrap(), "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(settings["package"]["digest"], shown["digest"]);
@@ -230,7 +232,7 @@ fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_store
     assert!(browser.page("/new").contains("href=\"/new/game?package_of=four\""));
     let page = browser.page("/new/game?package_of=four");
     assert_eq!(send(&browser, &page, "name=again").status, 303);
-    assert!(!browser.page("/t/again").contains("The game package is missing."));
+    assert!(!browser.page("/t/again/organise").contains("The game package is missing."));
     assert_eq!(server.browser.download("/t/again/package").bytes, packed);
     server.up.close();
 }

@@ -1,5 +1,7 @@
 //! Bots: the named entrants of a tournament, each with an owner.
 
+use std::collections::HashMap;
+
 use arbiter_proto::ids::{BotId, EditionId, TokenId, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::{FromRow, PgExecutor, Result};
@@ -60,6 +62,35 @@ pub async fn find(
 ) -> Result<Option<Bot>> {
     let statement = "SELECT * FROM bots WHERE tournament = $1 AND name = $2";
     sqlx::query_as(statement).bind(tournament).bind(name).fetch_optional(db).await
+}
+
+/// The bot of this name, for a submission. Other submissions with this name wait until the
+/// transaction ends.
+pub async fn find_locked(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    name: &str,
+) -> Result<Option<Bot>> {
+    let statement = "SELECT * FROM bots WHERE tournament = $1 AND name = $2 FOR NO KEY UPDATE";
+    sqlx::query_as(statement).bind(tournament).bind(name).fetch_optional(db).await
+}
+
+/// Whether all versions of a bot failed their trials, so that none entered or may still enter.
+pub async fn has_only_failed(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
+    let statement = "
+        SELECT NOT EXISTS (
+            SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id
+            WHERE v.bot = $1 AND t.state IS DISTINCT FROM 'failed')";
+    sqlx::query_scalar(statement).bind(bot).fetch_one(db).await
+}
+
+/// Gives a bot that never entered another name.
+///
+/// # Errors
+/// If the name is invalid, or another bot of the tournament has it.
+pub async fn rename(db: impl PgExecutor<'_>, bot: BotId, name: &str) -> Result<()> {
+    let statement = "UPDATE bots SET name = $2 WHERE id = $1";
+    sqlx::query(statement).bind(bot).bind(name).execute(db).await.map(drop)
 }
 
 /// The bots of a tournament in the order of their first submission.
@@ -169,4 +200,17 @@ pub async fn tournament_of(
     let statement = "
         SELECT b.tournament FROM versions v JOIN bots b ON b.id = v.bot WHERE v.id = $1";
     sqlx::query_scalar(statement).bind(version).fetch_optional(db).await
+}
+
+/// The number of bots of each tournament that have entered and were not withdrawn. Tournaments
+/// without such bots are left out.
+pub async fn entered_by_tournament(db: impl PgExecutor<'_>) -> Result<HashMap<TournamentId, i64>> {
+    let statement = "
+        SELECT b.tournament, count(*) FROM bots b
+        WHERE b.withdrawn_at IS NULL AND EXISTS (
+            SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id
+            WHERE v.bot = b.id AND (t.state IS NULL OR t.state = 'passed'))
+        GROUP BY b.tournament";
+    let rows: Vec<(TournamentId, i64)> = sqlx::query_as(statement).fetch_all(db).await?;
+    Ok(rows.into_iter().collect())
 }

@@ -4,7 +4,7 @@
 //! absent from it ([`EditionScope`]).
 
 use arbiter_games::{Game, Games, string_enum};
-use arbiter_proto::ids::{BotId, EditionId, MatchId, TournamentId, VersionId};
+use arbiter_proto::ids::{BotId, EditionId, MatchId, MatchNumber, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
 use sqlx::postgres::PgArguments;
 use sqlx::{Arguments as _, Error, FromRow, PgConnection, PgExecutor, Result};
@@ -135,6 +135,49 @@ pub async fn adding(db: impl PgExecutor<'_>, id: MatchId) -> Result<EditionId> {
     let statement = "
         SELECT id FROM editions WHERE tournament = $1 AND first_match <= $2 AND end_match > $2";
     sqlx::query_scalar(statement).bind(id.tournament).bind(id.number).fetch_one(db).await
+}
+
+/// Which edition of a tournament added each match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddingEditions(Vec<(i64, i32)>);
+
+impl AddingEditions {
+    /// Those of the matches of this edition.
+    pub async fn of(db: impl PgExecutor<'_>, edition: EditionScope) -> Result<Self> {
+        let statement = "
+            SELECT first_match, number FROM editions WHERE tournament = $1 AND number <= $2
+            ORDER BY number";
+        let query = sqlx::query_as(statement).bind(edition.tournament).bind(edition.number);
+        Ok(Self(query.fetch_all(db).await?))
+    }
+
+    /// The number of the edition that added this match.
+    pub fn of_match(&self, number: MatchNumber) -> Option<i32> {
+        // An edition that added no match begins where the next one does.
+        let later = self.0.partition_point(|(first, _)| *first <= number.0);
+        self.0[..later].last().map(|(_, edition)| *edition)
+    }
+}
+
+/// The newest complete edition in which a version of a bot takes part, of those that ended by
+/// `ended_by`; if there is none, the newest edition with it that ended by then. Without a time, of
+/// all editions.
+pub async fn with_version(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    bot: &str,
+    version: i32,
+    ended_by: Option<OffsetDateTime>,
+) -> Result<Option<i32>> {
+    let statement = "
+        SELECT e.number FROM bots b
+        JOIN versions v ON v.bot = b.id AND v.number = $3
+        JOIN entrants n ON n.version = v.id
+        JOIN editions e ON e.id = n.edition
+        WHERE b.tournament = $1 AND b.name = $2 AND ($4::timestamptz IS NULL OR e.ended_at <= $4)
+        ORDER BY e.state = 'complete' DESC, e.number DESC LIMIT 1";
+    let query = sqlx::query_scalar(statement).bind(tournament).bind(bot).bind(version);
+    query.bind(ended_by).fetch_optional(db).await
 }
 
 /// Whether an edition before this one has the same rules and seed, and so may have some of its
@@ -287,6 +330,23 @@ pub async fn newest_before(db: impl PgExecutor<'_>, edition: EditionId) -> Resul
         WHERE e.tournament = this.tournament AND e.number = this.number - 1"
     );
     sqlx::query_as(statement).bind(edition).fetch_optional(db).await
+}
+
+/// The newest edition in which a version plays, if there is one that was not cancelled. An edition
+/// has no version that was submitted after it was opened.
+pub async fn newest_with(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    version: VersionId,
+    submitted_at: OffsetDateTime,
+) -> Result<Option<Edition>> {
+    let statement = edition!(
+        "WHERE e.tournament = $1 AND e.created_at >= $3 AND e.state <> 'cancelled'
+            AND EXISTS (SELECT FROM entrants x WHERE x.edition = e.id AND x.version = $2)
+        ORDER BY e.number DESC LIMIT 1"
+    );
+    let query = sqlx::query_as(statement).bind(tournament).bind(version).bind(submitted_at);
+    query.fetch_optional(db).await
 }
 
 /// The editions of a tournament, newest first.

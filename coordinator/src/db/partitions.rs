@@ -94,8 +94,8 @@ pub(super) async fn create_matches(
     Ok(is_missing)
 }
 
-/// Builds the indexes of the matches of a tournament: by number, and by seed key and seats. A bot
-/// with many versions has many matches with the same seed key.
+/// Builds the indexes of the matches of a tournament: by number, by seed key and seats, and by
+/// entrant. A bot with many versions has many matches with the same seed key.
 pub(super) async fn index_matches(
     connection: &mut PgConnection,
     tournament: TournamentId,
@@ -103,7 +103,8 @@ pub(super) async fn index_matches(
     let table = matches_of(tournament);
     let statement = format!(
         "ALTER TABLE {table} ADD PRIMARY KEY (tournament, number); \
-         CREATE INDEX {table}_by_seats ON {table} (hash_array_extended(seats, seed_key))"
+         CREATE INDEX {table}_by_seats ON {table} (hash_array_extended(seats, seed_key)); \
+         CREATE INDEX {table}_by_entrant ON {table} USING gin (seats)"
     );
     run(connection, statement).await
 }

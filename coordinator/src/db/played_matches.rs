@@ -7,7 +7,7 @@
 use arbiter_proto::ids::{LotNumber, MatchId, MatchNumber, TournamentId};
 use arbiter_ranking::Entrant;
 use serde_json::Value;
-use sqlx::{FromRow, PgExecutor, Result};
+use sqlx::{Acquire, FromRow, PgExecutor, Postgres, Result};
 use time::OffsetDateTime;
 
 use super::editions::{EditionScope, members};
@@ -32,6 +32,10 @@ pub struct PlayedMatch {
     pub params: Option<Value>,
     /// The level of the sandbox it was played in.
     pub level: String,
+    /// When its result was stored. None if it has no lot any more.
+    pub reported_at: Option<OffsetDateTime>,
+    /// Whether its result is in standings.
+    pub is_counted: bool,
 }
 
 impl PlayedMatch {
@@ -43,48 +47,172 @@ impl PlayedMatch {
     }
 }
 
-/// The columns of a match `m` and its result `r` that [`PlayedMatch`] has, and the rest of the
-/// statement.
+/// The columns of a match `m` and its result `r` that [`PlayedMatch`] has, the tables and the rest
+/// of the statement. The tournament is `$1`.
 macro_rules! played {
-    ($($rest:expr),+) => {
+    ([$($from:expr),+], $rest:expr) => {
         concat!(
             "SELECT m.number, m.seed_key, m.board, m.seats, m.params, r.scores, r.forfeits, r.bad_answers,
-                r.transcript, r.wall_ms, r.level::text ",
-            $($rest),+
+                r.transcript, r.wall_ms, r.level::text, lot.reported_at,
+                coalesce(lot.state = 'counted', false) AS is_counted ",
+            $($from,)+
+            " LEFT JOIN LATERAL (
+                SELECT l.number + l.count AS end_match, l.state, l.reported_at FROM lots l
+                WHERE l.tournament = $1 AND l.number <= r.number ORDER BY l.number DESC LIMIT 1
+            ) AS lot ON r.number < lot.end_match ",
+            $rest
         )
     };
 }
 
-/// The played matches of an edition after the match `after`, in order: at most 1000.
+/// The order of a list of matches, and where in it a page begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cursor {
+    /// In the order of their numbers, after this one.
+    After(MatchNumber),
+    /// The greatest numbers first, before this one.
+    Before(MatchNumber),
+}
+
+impl Cursor {
+    /// All matches in the order of their numbers, or the greatest numbers first.
+    pub fn start(newest_first: bool) -> Self {
+        if newest_first {
+            Self::Before(MatchNumber(i64::MAX))
+        } else {
+            Self::After(MatchNumber(-1))
+        }
+    }
+
+    /// The same order, beginning after this match.
+    #[must_use]
+    pub fn moved_to(self, last: MatchNumber) -> Self {
+        match self {
+            Self::After(_) => Self::After(last),
+            Self::Before(_) => Self::Before(last),
+        }
+    }
+
+    /// The first number that can be on the page, and the number after the last one.
+    fn bounds(self, edition: EditionScope) -> (i64, i64) {
+        match self {
+            Self::After(MatchNumber(after)) => {
+                (edition.from.max(after.saturating_add(1)), edition.end)
+            }
+            Self::Before(MatchNumber(before)) => (edition.from, edition.end.min(before)),
+        }
+    }
+}
+
+/// Statements that differ in the order of their rows, by the order of a cursor.
+macro_rules! ordered {
+    ($cursor:expr, $($part:tt)+) => {
+        match $cursor {
+            Cursor::After(_) => ordered!(@order "", $($part)+),
+            Cursor::Before(_) => ordered!(@order " DESC", $($part)+),
+        }
+    };
+    (@order $order:literal, $forfeits:literal) => {
+        played!(
+            [
+                "
+                FROM (
+                    SELECT * FROM results r WHERE ",
+                members!("r"),
+                " AND r.number >= $4 AND r.number < $5 ", $forfeits,
+                " ORDER BY r.number", $order, " LIMIT 1000
+                ) AS r
+                CROSS JOIN LATERAL (
+                    SELECT * FROM matches WHERE tournament = $1 AND number = r.number OFFSET 0
+                ) AS m"
+            ],
+            concat!("ORDER BY r.number", $order)
+        )
+    };
+    (@order $order:literal, of entrants) => {
+        played!(
+            [
+                "
+                FROM (
+                    SELECT * FROM (
+                        SELECT found FROM (
+                            SELECT tournament, number AS found FROM matches
+                            WHERE seats @> $6 OFFSET 0
+                        ) AS m
+                        WHERE m.tournament = $1 AND found >= $4 AND found < $5
+                        ORDER BY found", $order, " OFFSET 0
+                    ) AS f
+                    CROSS JOIN LATERAL (
+                        SELECT * FROM results r WHERE ",
+                members!("r"),
+                " AND r.number = f.found AND ($7::integer IS NULL OR r.forfeits IS NOT NULL) OFFSET 0
+                    ) AS r
+                    WHERE $7::integer IS NULL OR EXISTS (
+                        SELECT FROM matches m WHERE m.tournament = $1 AND m.number = r.number
+                            AND r.forfeits[array_position(m.seats, $7)] > 0 OFFSET 0)
+                    ORDER BY f.found", $order, " LIMIT 1000
+                ) AS r
+                CROSS JOIN LATERAL (
+                    SELECT * FROM matches WHERE tournament = $1 AND number = r.number OFFSET 0
+                ) AS m"
+            ],
+            concat!("ORDER BY r.number", $order)
+        )
+    };
+}
+
+/// A page of the played matches of an edition: at most 1000. With `forfeits_only`, of those that a
+/// seat forfeited.
 pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionScope,
-    after: MatchNumber,
+    cursor: Cursor,
+    forfeits_only: bool,
 ) -> Result<Vec<PlayedMatch>> {
-    let statement = played!(
-        "
-        FROM (
-            SELECT * FROM results r WHERE ",
-        members!("r"),
-        " AND r.number > $4 ORDER BY r.number LIMIT 1000
-        ) AS r
-        CROSS JOIN LATERAL (
-            SELECT * FROM matches WHERE tournament = $1 AND number = r.number OFFSET 0
-        ) AS m
-        ORDER BY m.number"
-    );
-    sqlx::query_as_with(statement, edition.arguments())
-        .bind(after.0.max(edition.from - 1))
-        .fetch_all(db)
-        .await
+    let statement = if forfeits_only {
+        ordered!(cursor, "AND r.forfeits IS NOT NULL")
+    } else {
+        ordered!(cursor, "")
+    };
+    let (from, end) = cursor.bounds(edition);
+    sqlx::query_as_with(statement, edition.arguments()).bind(from).bind(end).fetch_all(db).await
+}
+
+/// A page of the played matches of an edition in which all these entrants have seats: at most 1000.
+/// With `forfeited_by`, of those that this entrant forfeited.
+///
+/// An index finds all matches of the entrants, which are then sorted. So it is fast if they have
+/// few of the matches; otherwise [`page`] soon comes across them. The condition names only entrants,
+/// so that Postgres has no other index to read the matches by. An entrant has one tournament.
+pub async fn page_of_entrants(
+    db: impl Acquire<'_, Database = Postgres>,
+    edition: EditionScope,
+    cursor: Cursor,
+    entrants: &[Entrant],
+    forfeited_by: Option<Entrant>,
+) -> Result<Vec<PlayedMatch>> {
+    let statement = ordered!(cursor, of entrants);
+    let (from, end) = cursor.bounds(edition);
+    let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
+    let mut transaction = db.begin().await?;
+    // Only such a scan can read this kind of index.
+    sqlx::query("SET LOCAL enable_bitmapscan = on").execute(&mut *transaction).await?;
+    let found = sqlx::query_as_with(statement, edition.arguments())
+        .bind(from)
+        .bind(end)
+        .bind(entrants)
+        .bind(forfeited_by.map(|entrant| entrant.0))
+        .fetch_all(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(found)
 }
 
 /// A match, if it was played.
 pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedMatch>> {
     let statement = played!(
-        "
-        FROM results r JOIN matches m USING (tournament, number)
-        WHERE tournament = $1 AND number = $2"
+        ["FROM results r JOIN matches m USING (tournament, number)"],
+        "WHERE r.tournament = $1 AND r.number = $2"
     );
     sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
 }
@@ -129,31 +257,34 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<LotStatu
     sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
 }
 
-/// The matches of a tournament that any of these entrants played, newest first: at most 1000, from
-/// the last 200 000 played matches of the tournament. With `forfeits`, only matches that one of
-/// them forfeited.
+/// The matches of a tournament that any of these entrants played, newest first: at most `limit`,
+/// from the last 200 000 played matches of the tournament. With `forfeits`, only matches that one
+/// of them forfeited.
 pub async fn of_entrants(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     entrants: &[Entrant],
     forfeits: bool,
+    limit: u32,
 ) -> Result<Vec<PlayedMatch>> {
     let statement = played!(
-        "
+        ["
         FROM (
             SELECT * FROM results WHERE tournament = $1 ORDER BY number DESC LIMIT 200000
         ) AS r
         CROSS JOIN LATERAL (
             SELECT * FROM matches
             WHERE tournament = $1 AND number = r.number AND seats && $2::int[] OFFSET 0
-        ) AS m
+        ) AS m"],
+        "
         WHERE NOT $3 OR EXISTS (
             SELECT FROM unnest(m.seats, r.forfeits) AS s (entrant, forfeit)
             WHERE s.entrant = ANY ($2) AND s.forfeit > 0)
-        ORDER BY r.number DESC LIMIT 1000"
+        ORDER BY r.number DESC LIMIT $4"
     );
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
-    sqlx::query_as(statement).bind(tournament).bind(entrants).bind(forfeits).fetch_all(db).await
+    let query = sqlx::query_as(statement).bind(tournament).bind(entrants).bind(forfeits);
+    query.bind(i64::from(limit)).fetch_all(db).await
 }
 
 /// Those of these matches of a tournament that had been played by this time, in an edition that had

@@ -3,8 +3,8 @@
 use arbiter_games::{Game, Games, Seed, string_enum};
 use arbiter_proto::ids::{EditionId, TournamentId};
 use arbiter_schedule::Schedule;
-use serde::Deserialize as _;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
@@ -26,6 +26,35 @@ string_enum! {
     }
 }
 
+string_enum! {
+    /// When everyone may see the records of played matches. Organisers see all records at any time,
+    /// and owners see those of their bots.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
+    #[serde(rename_all = "snake_case")]
+    #[sqlx(type_name = "text", rename_all = "snake_case")]
+    pub enum Replays {
+        /// Never. Tournaments of former versions have this value.
+        #[default]
+        Never = "never",
+        /// When the tournament is over.
+        AfterClose = "after_close",
+        /// As soon as the match is over.
+        Always = "always",
+    }
+}
+
+/// What the public sees of a tournament besides its results. These values have separate columns,
+/// because a coordinator of the former release refuses unknown keys of the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Presentation {
+    /// One line for people: at most 100 characters.
+    pub title: Option<String>,
+    /// Markdown: at most 20 000 bytes.
+    pub description: Option<String>,
+    /// When everyone may see the records of played matches.
+    pub replays: Replays,
+}
+
 /// A new tournament.
 #[derive(Clone, Debug)]
 pub struct NewTournament<'a> {
@@ -41,6 +70,8 @@ pub struct NewTournament<'a> {
     pub seed_hash: [u8; 32],
     /// The public beacon that it names, if any.
     pub beacon: Option<&'a str>,
+    /// What the public sees of it.
+    pub presentation: &'a Presentation,
 }
 
 /// A public beacon: a value that a third party publishes after entry has closed.
@@ -90,6 +121,8 @@ pub struct Tournament {
     pub ended_at: Option<OffsetDateTime>,
     /// Why the last due edition could not be opened.
     pub last_error: Option<String>,
+    /// What the public sees of it.
+    pub presentation: Presentation,
 }
 
 impl Tournament {
@@ -100,6 +133,13 @@ impl Tournament {
     pub fn game(&self, games: &Games) -> Result<Game, GameError> {
         let package = game_package::of_settings(&self.settings)?;
         game_package::find(games, &self.game, package.as_ref())
+    }
+
+    /// A hash of its settings, which changes with every edit.
+    pub fn revision(&self) -> [u8; 32] {
+        let Presentation { title, description, replays } = &self.presentation;
+        let parts = json!([self.settings, title, description, replays]);
+        *blake3::hash(parts.to_string().as_bytes()).as_bytes()
     }
 
     /// A seed for random numbers of an analysis. It is public from the beginning, so that every
@@ -175,6 +215,11 @@ impl FromRow<'_, PgRow> for Tournament {
             created_at: row.try_get("created_at")?,
             ended_at: row.try_get("ended_at")?,
             last_error: row.try_get("last_error")?,
+            presentation: Presentation {
+                title: row.try_get("title")?,
+                description: row.try_get("description")?,
+                replays: row.try_get("replays")?,
+            },
         })
     }
 }
@@ -191,7 +236,7 @@ macro_rules! existing {
             $settings,
             ", t.seed, t.seed_hash, t.state, t.created_at,
                 t.ended_at, t.last_error, t.beacon, t.beacon_value, t.beacon_given_at, t.beacon_from,
-                t.committed_seed
+                t.committed_seed, t.title, t.description, t.replays
             FROM tournaments t
             WHERE NOT EXISTS (SELECT FROM deleted_tournaments d WHERE d.tournament = t.id) ",
             $condition
@@ -209,8 +254,10 @@ pub async fn create(
     now: OffsetDateTime,
 ) -> Result<TournamentId> {
     let statement = "
-        INSERT INTO tournaments (name, game, settings, seed, seed_hash, created_at, beacon)
-        VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";
+        INSERT INTO tournaments (name, game, settings, seed, seed_hash, created_at, beacon, title,
+            description, replays)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id";
+    let Presentation { title, description, replays } = new.presentation;
     sqlx::query_scalar(statement)
         .bind(new.name)
         .bind(new.game)
@@ -219,6 +266,9 @@ pub async fn create(
         .bind(new.seed_hash.as_slice())
         .bind(now)
         .bind(new.beacon)
+        .bind(title)
+        .bind(description)
+        .bind(replays)
         .fetch_one(db)
         .await
 }
@@ -277,6 +327,30 @@ pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<T
 /// All tournaments, newest first.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>> {
     sqlx::query_as(existing!("ORDER BY t.id DESC")).fetch_all(db).await
+}
+
+/// Replaces the settings of a tournament and what the public sees of it, in the transaction that has
+/// locked it. Editions with settings of an earlier game package get its rules of entry, its audits
+/// and its expected time: none of these decide a match.
+pub async fn edit(
+    db: &mut PgConnection,
+    id: TournamentId,
+    settings: &Value,
+    presentation: &Presentation,
+) -> Result<()> {
+    let Presentation { title, description, replays } = presentation;
+    let statement = "
+        UPDATE tournaments SET settings = $2, title = $3, description = $4, replays = $5
+        WHERE id = $1";
+    let query = sqlx::query(statement).bind(id).bind(settings).bind(title).bind(description);
+    query.bind(replays).execute(&mut *db).await?;
+    let statement = "
+        UPDATE edition_settings s SET settings = s.settings - $2::text[] || (
+            SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each($3)
+            WHERE key = ANY ($2))
+        FROM editions e WHERE e.id = s.edition AND e.tournament = $1";
+    let keys = ["submissions", "audit", "rerun", "expected"];
+    sqlx::query(statement).bind(id).bind(&keys[..]).bind(settings).execute(db).await.map(drop)
 }
 
 /// Records that a tournament changed, so that a new edition becomes due: a version entered, a bot

@@ -29,7 +29,7 @@ impl Default for ConcurrencyLimit {
 
 impl ConcurrencyLimit {
     /// Waits for a permit; organisers need none. Dropping the permit frees it.
-    async fn acquire(&self, caller: &Caller) -> Result<Option<OwnedSemaphorePermit>> {
+    pub(super) async fn acquire(&self, caller: &Caller) -> Result<Option<OwnedSemaphorePermit>> {
         if caller.is_organiser() {
             return Ok(None);
         }

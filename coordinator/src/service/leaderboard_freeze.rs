@@ -118,13 +118,25 @@ impl Service {
     }
 }
 
+/// The words for a tournament whose leaderboards are frozen now. Empty if they are not, or if its
+/// settings cannot be read.
+pub(super) fn freeze_notice(tournament: &Tournament, now: OffsetDateTime) -> String {
+    let freeze = entry_rules(tournament).ok().and_then(|rules| rules.freeze);
+    match freeze {
+        Some(freeze) if freeze.0 <= now && tournament.state == TournamentState::Open => {
+            format!("frozen since {} until the tournament ends", format_time(freeze.0))
+        }
+        _ => String::new(),
+    }
+}
+
 /// The entry rules of a tournament.
 pub(super) fn entry_rules(tournament: &Tournament) -> Result<Submissions> {
     Submissions::stored(&tournament.settings).map_err(|error| unreadable(tournament, &error))
 }
 
 /// Logs why the settings of a tournament cannot be read.
-fn unreadable(tournament: &Tournament, error: &dyn Display) -> ServiceError {
+pub(super) fn unreadable(tournament: &Tournament, error: &dyn Display) -> ServiceError {
     tracing::error!(tournament = tournament.name, %error, "cannot read settings");
     ServiceError::internal("the settings of the tournament cannot be read; the log says why")
 }
@@ -143,6 +155,7 @@ pub(super) fn hide_result(status: &mut MatchStatus) {
     status.transcript.clear();
     status.level.clear();
     status.wall_ms = 0;
+    status.reported_us = None;
     for seat in &mut status.seats {
         seat.score.clear();
         seat.bad_answers = 0;

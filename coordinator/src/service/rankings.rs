@@ -11,11 +11,12 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
 use std::sync::Arc;
 
+use super::leaderboard_freeze::freeze_notice;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{self, Edition};
 use crate::db::standings;
 use crate::db::standings::PastStanding;
-use crate::db::tournaments::Tournament;
+use crate::db::tournaments::{self, Tournament};
 use crate::leaderboard_cache::Leaderboard;
 
 /// The number of places on a page if the request has no limit.
@@ -148,6 +149,9 @@ impl Service {
         let page = places.iter().skip(request.offset as usize).take(limit);
         let playing = editions::running(&self.pool, edition.tournament).await?;
         let running = playing.filter(|playing| playing.id != edition.id);
+        let tournament = tournaments::get(&self.pool, edition.tournament).await?;
+        let now = self.now();
+        let notice = tournament.map(|tournament| freeze_notice(&tournament, now));
         Ok(GetRankingResponse {
             edition: edition.number,
             official: official == Some(edition.id),
@@ -163,6 +167,7 @@ impl Service {
                 matches,
                 counted,
             }),
+            freeze_notice: notice.unwrap_or_default(),
         })
     }
 
@@ -240,7 +245,12 @@ pub(crate) fn place(board: &Leaderboard, ranked: &ranking::RankedContestant) -> 
     let (name, version) = bot.map_or_else(Default::default, |bot| (bot.name.clone(), bot.version));
     let tally = &ranked.contestant.tally;
     let standing = standing(&board.game, board.mean(tally), (name, version), tally);
-    Standing { rank: u32::try_from(ranked.rank).unwrap_or(u32::MAX), tied: ranked.tied, ..standing }
+    Standing {
+        rank: u32::try_from(ranked.rank).unwrap_or(u32::MAX),
+        tied: ranked.tied,
+        owner: bot.and_then(|bot| bot.owner_name.clone()).unwrap_or_default(),
+        ..standing
+    }
 }
 
 /// The sums of a version of a bot as a message, without its rank.

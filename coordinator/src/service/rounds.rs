@@ -4,6 +4,7 @@
 //! results alone (`played_rounds`), so it can show rounds that are not planned yet, and those
 //! before the present one.
 
+mod match_rounds;
 mod meetings;
 mod stage;
 mod standings;
@@ -18,6 +19,7 @@ use arbiter_schedule::Bot;
 use sqlx::PgPool;
 use tokio::sync::Mutex;
 
+pub(super) use self::match_rounds::MatchRounds;
 pub(super) use self::meetings::pair;
 use self::stage::planned_stages;
 pub(super) use self::stage::{BegunStage, StageKind};

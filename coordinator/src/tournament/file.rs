@@ -14,17 +14,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
+mod edited;
 mod game_defaults;
 mod inline_boards;
 mod inline_package;
 mod parse_keys;
+mod presentation;
 mod stages;
 mod submissions;
+mod template;
 mod toml_tree;
 mod validate;
 
+use crate::db::tournaments::Presentation;
 use crate::game_package;
 pub use crate::queue::{Audit, Share};
+pub use edited::EditedFile;
+pub(crate) use presentation::markdown;
 pub use submissions::{Moment, Submissions};
 use toml_tree::Source;
 
@@ -33,6 +39,8 @@ use toml_tree::Source;
 pub struct TournamentFile {
     /// Its unique name.
     pub name: String,
+    /// What the public sees of it besides its results.
+    pub presentation: Presentation,
     /// The game with its parameters.
     pub params: Params,
     /// The game package, if the game is one.
@@ -117,7 +125,7 @@ impl TournamentFile {
         Ok(file)
     }
 
-    /// Reads the JSON of [`TournamentFile::to_json`].
+    /// Reads the JSON of [`TournamentFile::to_json`]. What has separate columns has its default.
     pub fn from_json(games: &Games, stored: &Value) -> Result<Self, FileError> {
         Self::read(games, &Source::of_json(stored)?)
     }
@@ -163,8 +171,8 @@ impl TournamentFile {
         self.params.game()
     }
 
-    /// The file as it is stored and shown. The seed and the beacon are left out, because they have
-    /// separate columns. An `audit` with official values is also left out.
+    /// The file as it is stored and shown. The seed, the beacon and the presentation are left out,
+    /// because they have separate columns. An `audit` with official values is also left out.
     pub fn to_json(&self) -> Value {
         let mut schedule = object(&self.schedule);
         if matches!(self.schedule, Schedule::RoundRobin(_)) {

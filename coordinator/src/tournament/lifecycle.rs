@@ -110,6 +110,7 @@ pub async fn create(
         seed,
         seed_hash: *blake3::hash(&seed.0).as_bytes(),
         beacon: file.beacon.as_deref(),
+        presentation: &file.presentation,
     };
     let id = tournaments::create(&mut *db, &new, now).await.map_err(|error| {
         let name = file.name.clone();

@@ -202,7 +202,7 @@ pub(super) async fn retry_all(
     CsrfForm { session, .. }: CsrfForm<Button>,
 ) -> ActionResult {
     let count = session.service.retry_all_aside(&session.caller, &tournament).await?;
-    Ok(flash::redirect_with_count(&format!("/t/{tournament}"), "retry", count))
+    Ok(flash::redirect_with_count(&organiser_page(&tournament), "retry", count))
 }
 
 /// Withdraws a bot from future editions.
@@ -236,7 +236,12 @@ pub(super) async fn retry_trial(
     Ok(flash::redirect(&format!("/t/{tournament}/bots/{bot}/versions/{number}"), "trial"))
 }
 
-/// Redirects to the page of a tournament. Names of tournaments need no escaping.
+/// The path of the organisers' page of a tournament.
+pub(super) fn organiser_page(tournament: &str) -> String {
+    format!("/t/{tournament}/organise")
+}
+
+/// Redirects to the organisers' page of a tournament. Names of tournaments need no escaping.
 fn redirect_to_tournament(tournament: &str, done: &str) -> Redirect {
-    flash::redirect(&format!("/t/{tournament}"), done)
+    flash::redirect(&organiser_page(tournament), done)
 }

@@ -42,6 +42,7 @@ use maud::html;
 use super::{WebState, layout};
 pub(super) use endpoint::escape;
 use endpoint::{Handler, respond};
+pub(super) use format::rfc3339_from_micros;
 use openapi::OpenApiDocument;
 pub(super) use problem::Problem;
 

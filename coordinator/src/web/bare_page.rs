@@ -1,10 +1,11 @@
 //! Pages without navigation and session, for frames and projectors.
 
-use maud::{DOCTYPE, Markup, html};
+use arbiter_replay::without_bidi_controls;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// A page with the class `class`. `head` is added to the head.
 pub(super) fn render(title: &str, class: &str, head: &Markup, body: &Markup) -> Markup {
-    html! {
+    let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -18,5 +19,6 @@ pub(super) fn render(title: &str, class: &str, head: &Markup, body: &Markup) -> 
             }
             body { main class=(class) { (body) } }
         }
-    }
+    };
+    PreEscaped(without_bidi_controls(page.into_string()))
 }

@@ -15,6 +15,7 @@ use super::chart;
 use super::error::{WebError, none_if};
 use super::flash::Flash;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, layout, leaderboard, version};
 
 /// Maximum number of forfeits shown to the owner, newest first.
@@ -61,8 +62,6 @@ pub(super) async fn show(
         Vec::new()
     };
     let body = html! {
-        h1 { (name) }
-        (layout::tabs(&tournament, ""))
         (flash.message())
         (summary(&bot))
         @if let Some(response) = &stats.standing { (standing(response)) }
@@ -75,7 +74,7 @@ pub(super) async fn show(
         (opponents(&tournament, &stats.head_to_head))
         (forfeit_table(&forfeits))
     };
-    Ok(layout::session_page(&format!("{name} in {tournament}"), &session, &body))
+    Ok(TournamentPage::below(&tournament, Tab::Bots, &*name).render(&session, &body).await)
 }
 
 impl EditionStats {

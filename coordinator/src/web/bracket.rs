@@ -1,12 +1,14 @@
 //! The page of a bracket: a list of meetings for each round.
 
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use crate::service::{Bracket, BracketBot, BracketMeeting, BracketRound};
 
 /// The query string of the page.
@@ -24,12 +26,19 @@ pub(super) struct BracketQuery {
 pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
-    Query(BracketQuery { edition, stage }): Query<BracketQuery>,
+    Query(query): Query<BracketQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::new(&tournament, Tab::Rounds).respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    BracketQuery { edition, stage }: BracketQuery,
 ) -> Result<Markup, WebError> {
-    let bracket = session.service.bracket(&session.caller, &tournament, edition, stage).await?;
-    let title = format!("{tournament}: bracket");
-    let body = html! { p { "Edition " (bracket.edition) ". " } (drawing(&tournament, &bracket)) };
-    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+    let bracket = session.service.bracket(&session.caller, tournament, edition, stage).await?;
+    Ok(html! { p { "Edition " (bracket.edition) ". " } (drawing(tournament, &bracket)) })
 }
 
 /// A bracket with its state: a list of meetings for each round.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use crate::access::Role;
 
 /// Maximum number of pairs on the page.
@@ -34,14 +35,13 @@ pub(super) async fn show(
         Err(error) if error.kind() != ErrorKind::FailedPrecondition => return Err(error.into()),
         result => result,
     };
-    let title = format!("{tournament}: collusion");
     let body = html! {
         @match &result {
             Ok(response) => { (report(&tournament, response)) }
             Err(error) => { p { (error.message()) } }
         }
     };
-    Ok(layout::tournament_page((&tournament, ""), &title, &session, &body))
+    Ok(TournamentPage::below(&tournament, Tab::Organise, "Collusion").render(&session, &body).await)
 }
 
 fn report(tournament: &str, response: &FindCollusionResponse) -> Markup {

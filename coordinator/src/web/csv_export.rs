@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use arbiter_games::{Forfeit, Game};
+use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{
     BotStatistics, LeaderboardRef, ListMatchesRequest, MatchStatus, RankSet, Standing,
 };
@@ -24,7 +25,7 @@ use tokio_stream::{Stream, StreamExt as _};
 
 use super::error::WebError;
 use super::session::Session;
-use super::{download, layout};
+use super::{api, download, layout};
 use crate::service::{ServiceError, place};
 
 const CONTENT_TYPE: &str = "text/csv; charset=utf-8; header=present";
@@ -43,6 +44,12 @@ pub(super) struct ExportQuery {
     edition: Option<i32>,
     /// Only matches of this bot.
     bot: String,
+    /// Only matches of `bot` against this bot.
+    opponent: String,
+    /// Only matches that `bot` forfeited; without `bot`, those that any bot forfeited.
+    forfeit: bool,
+    /// Only matches of this version of `bot`; 0 stands for any version.
+    version: i32,
 }
 
 /// A whole leaderboard in its current state.
@@ -97,21 +104,28 @@ pub(super) async fn statistics(
 pub(super) async fn matches(
     session: Session,
     Path(tournament): Path<String>,
-    Query(ExportQuery { edition, bot }): Query<ExportQuery>,
+    Query(query): Query<ExportQuery>,
 ) -> Result<Response, WebError> {
-    let request = LeaderboardRef { tournament: tournament.clone(), edition };
-    let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
-    let number = edition.number;
-    let request = ListMatchesRequest {
+    let mut request = ListMatchesRequest {
         tournament: tournament.clone(),
-        edition: Some(number),
-        bot,
+        edition: query.edition,
+        bot: query.bot,
+        opponent: query.opponent,
+        forfeits_only: query.forfeit,
+        version: query.version,
+        rounds: true,
         ..ListMatchesRequest::default()
     };
+    let number = session.service.listed_edition(&session.caller, &request).await?.number;
+    request.edition = Some(number);
+    let board = LeaderboardRef { tournament: tournament.clone(), edition: Some(number) };
+    let (_, board) = session.service.leaderboard(&session.caller, board).await?;
     let matches = session.service.list_matches(&session.caller, request).await?;
     let (sender, chunks) = mpsc::channel(MAX_QUEUED_CHUNKS);
     let game = board.game.clone();
-    tokio::spawn(write_matches(matches, game, sender));
+    // Legs are counted over all matches of the bots.
+    let legs = (!query.forfeit).then(Legs::default);
+    tokio::spawn(write_matches(matches, game, legs, sender));
     let name = format!("{tournament}-{number}-matches.csv");
     Ok(download::file(&name, CONTENT_TYPE, Body::from_stream(ReceiverStream::new(chunks))))
 }
@@ -120,19 +134,30 @@ pub(super) async fn matches(
 async fn write_matches(
     mut matches: impl Stream<Item = Result<MatchStatus, ServiceError>> + Unpin,
     game: Game,
+    mut legs: Option<Legs>,
     sender: mpsc::Sender<Result<Bytes, ServiceError>>,
 ) {
     let columns = game.ranking_columns();
     let mut header = vec!["match", "seed_key", "leg", "board", "seat", "bot", "version", "owner"];
     header.extend(&columns);
     header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript"]);
+    // Scripts know columns by their positions: new ones come at the end.
+    header.extend([
+        "number",
+        "edition",
+        "stage",
+        "round",
+        "params",
+        "digest",
+        "reported_at",
+        "state",
+    ]);
     let mut table = CsvBuffer::new();
-    let mut legs = Legs::default();
     table.push(header);
     while let Some(result) = matches.next().await {
         match result {
             Ok(status) => {
-                let leg = legs.of(&status);
+                let leg = legs.as_mut().map(|legs| legs.of(&status));
                 match_rows(&mut table, &status, leg, columns.len());
             }
             // An error aborts the download, so that the client sees that the file is incomplete.
@@ -210,12 +235,12 @@ impl Legs {
     }
 }
 
-fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, leg: u32, columns: usize) {
+fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, leg: Option<u32>, columns: usize) {
     for (number, seat) in (1_usize..).zip(&status.seats) {
         let mut row = vec![
             escape_formula(&status.r#match),
             optional(status.block),
-            leg.to_string(),
+            optional(leg),
             optional(status.board),
             number.to_string(),
             escape_formula(&seat.bot),
@@ -230,9 +255,22 @@ fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, leg: u32, columns: us
             status.wall_ms.to_string(),
             status.level.clone(),
             layout::hex(&status.transcript),
+            match_number(&status.r#match),
+            status.edition.to_string(),
+            optional(status.stage),
+            optional(status.round),
+            status.params.clone(),
+            layout::hex(&seat.digest),
+            status.reported_us.and_then(api::rfc3339_from_micros).unwrap_or_default(),
+            if status.counted { "counted" } else { "reported" }.to_owned(),
         ]);
         table.push(row);
     }
+}
+
+/// The number in the name of a match.
+fn match_number(name: &str) -> String {
+    name.parse::<MatchName>().map(|name| name.number.to_string()).unwrap_or_default()
 }
 
 /// Escapes text that a spreadsheet would treat as a formula.

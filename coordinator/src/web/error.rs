@@ -26,17 +26,22 @@ const API_PREFIX: &str = "/api/";
 pub(super) struct WebError {
     status: StatusCode,
     message: String,
-    /// Whether something has not happened yet, such as the first edition.
-    too_early: bool,
+    /// The kind of the service's error, if it is one.
+    kind: Option<ErrorKind>,
 }
 
 impl WebError {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), too_early: false }
+        Self { status, message: message.into(), kind: None }
     }
 
     pub(super) fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Whether it is an error of the service of one of these kinds.
+    pub(super) fn is_of(&self, kinds: &[ErrorKind]) -> bool {
+        self.kind.is_some_and(|kind| kinds.contains(&kind))
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -46,8 +51,8 @@ impl WebError {
 
 impl From<ServiceError> for WebError {
     fn from(error: ServiceError) -> Self {
-        let too_early = error.kind() == ErrorKind::FailedPrecondition;
-        Self { too_early, ..Self::new(http_status(error.kind()), error.message()) }
+        let kind = error.kind();
+        Self { kind: Some(kind), ..Self::new(http_status(kind), error.message()) }
     }
 }
 
@@ -61,7 +66,8 @@ impl IntoResponse for WebError {
         };
         let mut response = (self.status, layout::public_page(title, &body)).into_response();
         mark_formatted(&mut response);
-        if self.too_early {
+        // Something has not happened yet, such as the first edition.
+        if self.is_of(&[ErrorKind::FailedPrecondition]) {
             response.extensions_mut().insert(TooEarly(self.message));
         }
         response

@@ -13,7 +13,8 @@ use tokio_stream::StreamExt as _;
 
 use super::error::WebError;
 use super::session::Session;
-use super::{download, layout, markdown};
+use super::tournament_page::{Tab, TournamentPage};
+use super::{download, markdown};
 use crate::service::GameGuide;
 
 /// The page.
@@ -22,10 +23,9 @@ pub(super) async fn show(
     Path(tournament): Path<String>,
 ) -> Result<Markup, WebError> {
     if session.service.lacks_package(&tournament).await? == Some(true) {
-        return Ok(without_package(&session, &tournament));
+        return Ok(without_package(&session, &tournament).await);
     }
     let guide = session.service.game_guide(&session.caller, &tournament).await?;
-    let title = format!("{tournament}: how to play {}", guide.game.title);
     let text = &guide.content.text;
     let is_cut = text.len() as u64 >= MAX_BOT_MD;
     let body = html! {
@@ -33,27 +33,26 @@ pub(super) async fn show(
         @if text.is_empty() {
             p { "The game package has no text for authors of bots (BOT.md)." }
         } @else {
-            article.guide { (markdown::render(text)) }
+            article.guide { (markdown::render(text, "guide-")) }
         }
         @if is_cut { p { "The text is longer. All of it is in the game package." } }
     };
-    Ok(layout::tournament_page((&tournament, "How to play"), &title, &session, &body))
+    Ok(TournamentPage::new(&tournament, Tab::HowToPlay).render(&session, &body).await)
 }
 
 /// The page before an organiser has sent the game package.
-fn without_package(session: &Session, tournament: &str) -> Markup {
-    let title = format!("{tournament}: how to play");
+async fn without_package(session: &Session, tournament: &str) -> Markup {
     let body = html! {
         p { "The organiser has not sent the game package yet. It contains this page's text and the \
             starter kits. Bots can be submitted when it is here." }
         @if session.caller.is_organiser() {
             p {
-                "Send it from " a href={ "/t/" (tournament) } { "the page of the tournament" }
+                "Send it from " a href={ "/t/" (tournament) "/organise" } { "the page Organise" }
                 " or with " code { "arbiter tournament package " (tournament) " DIR" } "."
             }
         }
     };
-    layout::tournament_page((tournament, "How to play"), &title, session, &body)
+    TournamentPage::new(tournament, Tab::HowToPlay).render(session, &body).await
 }
 
 /// The starter kits and the game package.

@@ -3,12 +3,15 @@
 use arbiter_proto::v1::LeaderboardRef;
 use arbiter_ranking::{HeadToHead, HeadToHeads, PairFilter};
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::api::escape;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use crate::leaderboard_cache;
 use arbiter_ranking::Entrant;
 
@@ -26,33 +29,40 @@ pub(super) struct HeadToHeadQuery {
 pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
-    Query(HeadToHeadQuery { edition, offset }): Query<HeadToHeadQuery>,
+    Query(query): Query<HeadToHeadQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::new(&tournament, Tab::HeadToHead).respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    HeadToHeadQuery { edition, offset }: HeadToHeadQuery,
 ) -> Result<Markup, WebError> {
-    let request = LeaderboardRef { tournament: tournament.clone(), edition };
+    let request = LeaderboardRef { tournament: tournament.to_owned(), edition };
     let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
     let shown = board.places.iter().skip(offset).take(BOTS_PER_PAGE);
     let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
     let pairs = PairFilter::Among(shown.iter().copied().collect());
     let meetings = session.service.head_to_heads(&edition, pairs, &session.caller).await?;
-    let title = format!("{tournament}: head to head");
     let places = board.places.len();
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
-    let body = html! {
+    Ok(html! {
         p {
             "Edition " (edition.number) ". Each cell shows wins–draws–losses of the row's bot against "
-            "the column's bot. At a table, the bot with the higher score wins."
+            "the column's bot, and links to their matches. At a table, the bot with the higher score wins."
         }
-        (matrix(&tournament, &board, &meetings, &shown))
+        (matrix((tournament, edition.number), &board, &meetings, &shown))
         nav.paging aria-label="Pages" {
             @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS_PER_PAGE))) { "Previous page" } }
             @if offset.saturating_add(BOTS_PER_PAGE) < places { a rel="next" href=(query(offset + BOTS_PER_PAGE)) { "Next page" } }
         }
-    };
-    Ok(layout::tournament_page((&tournament, "Head to head"), &title, &session, &body))
+    })
 }
 
 fn matrix(
-    tournament: &str,
+    (tournament, edition): (&str, i32),
     board: &leaderboard_cache::Leaderboard,
     meetings: &HeadToHeads,
     shown: &[Entrant],
@@ -60,22 +70,29 @@ fn matrix(
     let name = |entrant: &Entrant| board.roster.get(*entrant).map_or("?", |named| &named.name[..]);
     let mut heads = vec![html! { "Bot" }];
     heads.extend(shown.iter().map(|other| html! { span { (name(other)) } }));
+    let matches = |row: &Entrant, other: &Entrant| {
+        let bot = escape(name(row));
+        let opponent = escape(name(other));
+        format!("/t/{tournament}/matches?edition={edition}&bot={bot}&opponent={opponent}")
+    };
     let row = |row: &Entrant| {
         html! {
             th scope="row" { (layout::bot_link(tournament, name(row))) }
-            @for other in shown { (cell(meetings.between(*row, *other).filter(|_| row != other))) }
+            @for other in shown {
+                (cell(meetings.between(*row, *other).filter(|_| row != other), &matches(row, other)))
+            }
         }
     };
     layout::table("Head to head", "matrix", &heads, shown.iter().map(row))
 }
 
-/// Wins, draws and losses, coloured by the balance.
-fn cell(result: Option<HeadToHead>) -> Markup {
+/// Wins, draws and losses, coloured by the balance, with a link to the matches.
+fn cell(result: Option<HeadToHead>, matches: &str) -> Markup {
     let Some(result) = result else { return html! { td.none {} } };
     let class = match result.won.cmp(&result.lost) {
         std::cmp::Ordering::Greater => "better",
         std::cmp::Ordering::Equal => "even",
         std::cmp::Ordering::Less => "worse",
     };
-    html! { td class=(class) { (result.won) "–" (result.drawn) "–" (result.lost) } }
+    html! { td class=(class) { a href=(matches) { (result.won) "–" (result.drawn) "–" (result.lost) } } }
 }

@@ -4,9 +4,10 @@ use std::fmt::{self, Write as _};
 
 use arbiter_games::Micros;
 use arbiter_proto::v1::{Edition, MatchSeat};
-use maud::{DOCTYPE, Markup, Render, html};
-use time::OffsetDateTime;
+use arbiter_replay::without_bidi_controls;
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use time::macros::format_description;
+use time::{OffsetDateTime, UtcOffset};
 
 use super::session::Session;
 
@@ -15,20 +16,11 @@ pub(super) fn page(title: &str, session: &Session, body: &Markup) -> Markup {
     session_page(title, session, &html! { h1 { (title) } (body) })
 }
 
-/// A page of a tournament: title, tabs (with `tab` marked as current) and content.
-pub(super) fn tournament_page(
-    (tournament, tab): (&str, &str),
-    title: &str,
-    session: &Session,
-    body: &Markup,
-) -> Markup {
-    session_page(title, session, &html! { h1 { (title) } (tabs(tournament, tab)) (body) })
-}
-
 /// A page with a button to log in or out. `body` contains the heading.
 pub(super) fn session_page(title: &str, session: &Session, body: &Markup) -> Markup {
     let login = html! {
         @if session.is_logged_in() {
+            a href="/me" { "My bots" }
             form.inline method="post" action="/logout" {
                 (csrf_field(session))
                 button type="submit" { "Log out" }
@@ -49,15 +41,17 @@ pub(super) fn public_page(title: &str, body: &Markup) -> Markup {
 fn navigation(login: &Markup) -> Markup {
     html! {
         a.home href="/" { "Arbiter" }
-        a href="/queue" { "Workers and queue" }
+        a href="/queue" { "Queue" }
         (login)
     }
 }
 
 /// An HTML document: `head` is added to the head, `navigation` to the header. It needs the assets
 /// of [`with_assets`](super::with_assets).
+///
+/// Text in it that could reorder other text is replaced.
 pub fn document(title: &str, head: &Markup, navigation: &Markup, body: &Markup) -> Markup {
-    html! {
+    let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -76,30 +70,8 @@ pub fn document(title: &str, head: &Markup, navigation: &Markup, body: &Markup) 
                 main id="main" { (body) }
             }
         }
-    }
-}
-
-/// Links to the pages of a tournament. The tab labelled `current` is marked.
-pub(super) fn tabs(tournament: &str, current: &str) -> Markup {
-    let tabs = [
-        ("Tournament", ""),
-        ("Leaderboard", "/ranking"),
-        ("Statistics", "/statistics"),
-        ("Head to head", "/matrix"),
-        ("Matches", "/matches"),
-        ("Schedule", "/schedule"),
-        ("How to play", "/how-to-play"),
-        ("Submit", "/submit"),
-    ];
-    html! {
-        nav.tabs aria-label=(tournament) {
-            @for (label, path) in tabs {
-                a href={ "/t/" (tournament) (path) } aria-current=[(label == current).then_some("page")] {
-                    (label)
-                }
-            }
-        }
-    }
+    };
+    PreEscaped(without_bidi_controls(page.into_string()))
 }
 
 /// Makes a table scroll if it is wider than the screen. `label` is its accessible name.
@@ -186,7 +158,17 @@ pub(super) fn seats(tournament: &str, seats: &[MatchSeat]) -> Markup {
 
 /// The names of the components of scores, after a heading. Empty if there is only one.
 pub(super) fn components(columns: &[String]) -> String {
-    if columns.len() > 1 { format!(" ({})", columns.join(" ")) } else { String::new() }
+    if columns.len() < 2 {
+        return String::new();
+    }
+    let labels: Vec<_> = columns.iter().map(|column| label(column)).collect();
+    format!(" ({})", labels.join(", "))
+}
+
+/// An error message as a sentence, with a full stop. It may begin with a name, so its first letter
+/// stays as it is.
+pub(super) fn sentence(message: &str) -> String {
+    format!("{}.", message.trim_end_matches('.'))
 }
 
 /// The components of a score, separated by spaces.
@@ -206,14 +188,19 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// The speed and the estimated end of an edition, if known.
 pub(super) fn estimate(edition: &Edition, now: OffsetDateTime) -> Markup {
     let (Some(eta), Some(rate)) = (edition.eta_us, edition.rate) else { return html! {} };
-    let left = OffsetDateTime::from_unix_timestamp_nanos(i128::from(eta) * 1000).ok();
-    let left = left.map(|eta| (eta - now).whole_seconds().max(0)).unwrap_or_default();
+    let left = from_micros(eta).map_or(0, |eta| (eta - now).whole_seconds().max(0));
     html! {
         span.estimate {
             (format_rate(rate)) " on " (count(edition.slots, "slot", "slots")) ", estimated end "
             (timestamp(eta)) " (in " (format_seconds(left)) ")"
         }
     }
+}
+
+/// When an edition will be complete, if known: `done in 3 min`.
+pub(super) fn time_left(edition: &Edition, now: OffsetDateTime) -> Markup {
+    let end = edition.eta_us.and_then(from_micros);
+    html! { @if let Some(end) = end { "done " (relative(end.max(now), now)) } }
 }
 
 /// A rate in matches per second as text.
@@ -235,6 +222,11 @@ pub(super) fn format_seconds(seconds: i64) -> String {
     }
 }
 
+/// A duration in milliseconds as text.
+pub(super) fn format_millis(millis: i32) -> String {
+    format_micros(u64::try_from(millis).unwrap_or_default() * 1000)
+}
+
 /// A duration in microseconds as text.
 pub(super) fn format_micros(micros: u64) -> String {
     Micros(i64::try_from(micros).unwrap_or(i64::MAX)).rounded()
@@ -242,10 +234,37 @@ pub(super) fn format_micros(micros: u64) -> String {
 
 /// A time in UTC, from microseconds since 1970.
 pub(super) fn timestamp(micros: i64) -> Markup {
-    let format = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
-    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok();
-    let text = time.and_then(|time| time.format(&format).ok());
-    html! { time { (text.unwrap_or_default()) } }
+    html! { @if let Some(at) = from_micros(micros) { (time(at)) } }
+}
+
+/// The time that is this many microseconds after 1970. None if it is out of range.
+pub(super) fn from_micros(micros: i64) -> Option<OffsetDateTime> {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok()
+}
+
+/// A time in UTC.
+pub(super) fn time(at: OffsetDateTime) -> Markup {
+    let at = at.to_offset(UtcOffset::UTC);
+    let text = at.format(&format_description!("[year]-[month]-[day] [hour]:[minute] UTC"));
+    let exact = at.format(&format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z"));
+    html! { time datetime=(exact.unwrap_or_default()) { (text.unwrap_or_default()) } }
+}
+
+/// How far a time is from now: `in 3 h`, `20 min ago`.
+pub(super) fn relative(at: OffsetDateTime, now: OffsetDateTime) -> String {
+    let seconds = (at - now).whole_seconds();
+    if seconds >= 0 {
+        format!("in {}", format_seconds(seconds))
+    } else {
+        format!("{} ago", format_seconds(-seconds))
+    }
+}
+
+/// A label with a capital first letter: the names of score components are lower case.
+pub(super) fn label(name: &str) -> String {
+    let mut letters = name.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 /// A progress bar of an edition: counted and planned matches.

@@ -1,16 +1,15 @@
-//! The leaderboard page: standings with possible ranks, searchable, updated live.
+//! Leaderboards: standings with possible ranks, searchable, updated live.
+
+use std::sync::OnceLock;
 
 use arbiter_proto::v1::{
-    GetRankingRequest, GetRankingResponse, GetTournamentRequest, LeaderboardRef, Standing,
-    Tournament,
+    GetRankingRequest, GetRankingResponse, LeaderboardRef, Standing, Tournament,
 };
-use std::sync::OnceLock;
 
 use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
-use time::OffsetDateTime;
 
 use super::api::escape;
 use super::error::WebError;
@@ -61,16 +60,15 @@ impl LeaderboardQuery {
 /// The markup of live leaderboards. It is rendered once and shared by all viewers.
 pub(super) type MarkupCache = Cache<u64, OnceLock<String>>;
 
-/// The page.
-pub(super) async fn show(
-    session: Session,
-    Path(tournament): Path<String>,
-    Query(page_query): Query<LeaderboardQuery>,
+/// The leaderboard with its search, its pages and its download.
+pub(super) async fn section(
+    session: &Session,
+    details: &Tournament,
+    page_query: &LeaderboardQuery,
 ) -> Result<Markup, WebError> {
-    let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
-    let details = session.service.cached_tournament(&session.caller, request).await?;
-    let board =
-        session.service.get_ranking(&session.caller, page_query.request(&tournament)).await?;
+    let tournament = &details.name;
+    let request = page_query.request(tournament);
+    let board = session.service.get_ranking(&session.caller, request).await?;
     // Without an explicit edition, the page also follows changes of the official edition.
     let changes = page_query.edition.is_none() && details.state == "open"
         || details.editions.iter().any(|edition| {
@@ -78,22 +76,21 @@ pub(super) async fn show(
         });
     let url_query = page_query.to_query(page_query.offset);
     let live = changes.then(|| format!("/t/{tournament}/ranking/live?{url_query}"));
-    let title = format!("{tournament}: leaderboard");
-    let body = html! {
-        (other_editions(&details, &board, session.service.now()))
-        form.search method="get" role="search" {
-            @if let Some(edition) = page_query.edition {
-                input type="hidden" name="edition" value=(edition);
+    Ok(html! {
+        section.board data-live=[live] { (standings(tournament, &board)) }
+        div.below {
+            (paging(page_query, &board))
+            form.search method="get" action={ "/t/" (tournament) "/ranking" } role="search" {
+                @if let Some(edition) = page_query.edition {
+                    input type="hidden" name="edition" value=(edition);
+                }
+                label for="q" { "Find a bot" }
+                input #q type="search" name="q" value=(page_query.q);
+                button type="submit" { "Search" }
             }
-            label for="q" { "Bot" }
-            input #q type="search" name="q" value=(page_query.q);
-            button type="submit" { "Search" }
+            a href={ "/t/" (tournament) "/ranking.csv?edition=" (board.edition) } download { "Leaderboard as CSV" }
         }
-        section data-live=[live] { (standings(&tournament, &board)) }
-        (paging(&page_query, &board))
-        p { a href={ "/t/" (tournament) "/ranking.csv?edition=" (board.edition) } download { "Download the leaderboard (CSV)" } }
-    };
-    Ok(layout::tournament_page((&tournament, "Leaderboard"), &title, &session, &body))
+    })
 }
 
 /// Live updates of the page.
@@ -112,77 +109,63 @@ pub(super) async fn live(
     }))
 }
 
-/// Links to the official leaderboard and to those of running editions, if another one is shown.
-fn other_editions(
-    tournament: &Tournament,
-    board: &GetRankingResponse,
-    now: OffsetDateTime,
-) -> Markup {
-    let others = tournament.editions.iter().filter(|edition| edition.number != board.edition);
-    let address = |number: i32| format!("/t/{}/ranking?edition={number}", tournament.name);
-    html! {
-        @for edition in others.clone().filter(|edition| edition.official) {
-            p { a href=(address(edition.number)) { "Official leaderboard" } }
-        }
-        @for edition in others.filter(|edition| edition.state == "running") {
-            p.provisional {
-                a href=(address(edition.number)) { "Provisional leaderboard of edition " (edition.number) }
-                ": " (layout::edition_progress(edition))
-                @if edition.eta_us.is_some() { ", " (layout::estimate(edition, now)) }
-            }
-        }
-    }
-}
-
 /// The rows of the page.
 pub(super) fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
+    let has_owners = board.standings.iter().any(|place| !place.owner.is_empty());
     let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
     let table = html! {
         table.ranking data-edition=(board.edition) data-counted=(board.counted) {
             thead {
                 tr {
                     th.number scope="col" { "Rank" } th scope="col" { "Bot" }
-                    th.number scope="col" { "Version" } th.number scope="col" { "Matches" }
-                    @for column in &board.columns { th.number scope="col" { (column) } }
-                    th.number scope="col" { "Mean" }
+                    @for column in &board.columns { th.number scope="col" { (layout::label(column)) } }
+                    th.number scope="col" { "Mean" } th.number scope="col" { "Matches" }
                     th.number scope="col" { a href={ "/t/" (tournament) "/statistics?edition=" (board.edition) } { "Possible ranks" } }
                     th.number scope="col" { "Forfeits" }
                     @if has_bad_answers { th.number scope="col" { "Invalid replies" } }
+                    th.number scope="col" { "Version" }
                 }
             }
             tbody {
                 @for place in &board.standings {
                     tr data-bot=(place.bot) {
                         td.number { @if place.tied { "=" } (place.rank) }
-                        td { (layout::bot_link(tournament, &place.bot)) }
-                        td.number { (place.version) }
-                        td.number { (place.matches) }
+                        td.bot { (layout::bot_link(tournament, &place.bot)) @if has_owners { " " (owner(place)) } }
                         @for number in score(place, board.columns.len()) { td.number.score { (number) } }
                         td.number { (mean(place)) }
+                        td.number { (place.matches) }
                         td.number { (place.rank_set.map(statistics::possible_ranks).unwrap_or_default()) }
                         td.number { (forfeits(place)) }
                         @if has_bad_answers { td.number { (place.bad_answers) } }
+                        td.number { (place.version) }
                     }
                 }
             }
         }
     };
     html! {
-        p {
-            @if board.official { strong { "Official leaderboard" } " (edition " (board.edition) ")" }
-            @else { strong { "Provisional leaderboard" } " (edition " (board.edition) ")" }
-        }
-        p {
-            (layout::progress(board.counted, board.matches, false)) ", "
+        p.standing-state {
+            @if board.official { strong.official { "Official leaderboard" } }
+            @else { strong.provisional { "Provisional leaderboard" } }
+            " (edition " (board.edition) "): " (layout::progress(board.counted, board.matches, false)) ", "
             (layout::count(board.bots, "bot", "bots"))
         }
+        @if board.bots == 0 { p { "No bot has this text in its name." } }
         (layout::scrollable("Leaderboard", &table))
     }
 }
 
 /// One number for each column; zeros for a bot without matches.
-fn score(place: &Standing, columns: usize) -> impl Iterator<Item = &str> {
+pub(super) fn score(place: &Standing, columns: usize) -> impl Iterator<Item = &str> {
     (0..columns).map(|column| place.score.get(column).map_or("0", String::as_str))
+}
+
+/// The owner of a bot, or that it is a house bot.
+fn owner(place: &Standing) -> Markup {
+    html! {
+        @if place.owner.is_empty() { span.owner { "house bot" } }
+        @else { span.owner { (place.owner) } }
+    }
 }
 
 /// A mean.
@@ -200,6 +183,9 @@ pub(super) fn forfeits(place: &Standing) -> String {
 
 fn paging(page_query: &LeaderboardQuery, board: &GetRankingResponse) -> Markup {
     let next = page_query.offset.saturating_add(ROWS_PER_PAGE);
+    if page_query.offset == 0 && next >= board.bots {
+        return html! {};
+    }
     html! {
         nav.paging aria-label="Pages" {
             @if page_query.offset > 0 {

@@ -1,12 +1,12 @@
 //! Renders Markdown that is not trusted, such as the text of a game package.
 //!
-//! HTML in it is shown as text. Links lead to other sites or to a heading of the text; all others,
-//! and all images, are replaced by their texts. So the result has no scripts, no styles and no
-//! addresses of this server.
+//! HTML in it is shown as text. Links lead to other sites, marked as untrusted (`nofollow`), or to a
+//! heading of the text; all others, and all images, are replaced by their texts. So the result has
+//! no scripts, no styles and no addresses of this server.
 
 use std::collections::HashSet;
 
-use maud::{Markup, PreEscaped};
+use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{
     Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html::push_html,
 };
@@ -14,17 +14,16 @@ use pulldown_cmark::{
 /// Elements that are nested more deeply are left out, with their texts kept.
 const MAX_DEPTH: usize = 24;
 
-/// The beginning of the ids of headings, so that they are none of the page's.
-const ID_PREFIX: &str = "guide-";
-
 /// A wide table scrolls.
 const TABLE_BEGIN: &str = "<div class=\"scrollable\" role=\"group\" tabindex=\"0\" \
                            aria-label=\"Table\">";
 const TABLE_END: &str = "</div>\n";
 
-/// Renders a text. Its headings are one level lower, below the heading of the page.
-pub(super) fn render(text: &str) -> Markup {
-    let mut filter = Filter::default();
+/// Renders a text. Its headings are one level lower, below the heading of the page. Their ids begin
+/// with `prefix`, so that they differ from those of the page and of other texts on it.
+pub(super) fn render(text: &str, prefix: &str) -> Markup {
+    let mut filter =
+        Filter { prefix, events: Vec::new(), open: Vec::new(), heading: None, ids: HashSet::new() };
     for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
         filter.add(event);
     }
@@ -34,8 +33,9 @@ pub(super) fn render(text: &str) -> Markup {
 }
 
 /// The events of a text, made harmless.
-#[derive(Default)]
 struct Filter<'a> {
+    /// The beginning of the ids of headings.
+    prefix: &'a str,
     events: Vec<Event<'a>>,
     /// Whether each open element is kept.
     open: Vec<bool>,
@@ -64,14 +64,18 @@ impl<'a> Filter<'a> {
     }
 
     fn start(&mut self, tag: Tag<'a>) {
-        let tag = Some(tag).filter(|_| self.open.len() < MAX_DEPTH).and_then(harmless);
+        let tag =
+            Some(tag).filter(|_| self.open.len() < MAX_DEPTH).and_then(|tag| self.harmless(tag));
         self.open.push(tag.is_some());
         match tag {
             Some(Tag::Heading { .. }) => self.heading = Some((self.events.len(), String::new())),
             Some(Tag::Table(_)) => self.events.push(Event::Html(CowStr::Borrowed(TABLE_BEGIN))),
             _ => {}
         }
-        self.events.extend(tag.map(Event::Start));
+        self.events.extend(tag.map(|tag| match tag {
+            Tag::Link { dest_url, .. } => Event::InlineHtml(link(&dest_url).into()),
+            tag => Event::Start(tag),
+        }));
     }
 
     fn end(&mut self, end: TagEnd) {
@@ -91,6 +95,43 @@ impl<'a> Filter<'a> {
         }
     }
 
+    /// The harmless form of an element; `None` if only its text remains.
+    fn harmless(&self, tag: Tag<'a>) -> Option<Tag<'a>> {
+        match tag {
+            Tag::Link { link_type, dest_url, id, .. } => {
+                let dest_url = self.link_target(&dest_url)?;
+                Some(Tag::Link {
+                    link_type,
+                    dest_url: dest_url.into(),
+                    title: CowStr::Borrowed(""),
+                    id,
+                })
+            }
+            Tag::Image { .. } => None,
+            Tag::HtmlBlock => Some(Tag::Paragraph),
+            Tag::Heading { level, .. } => Some(Tag::Heading {
+                level: lower(level),
+                id: None,
+                classes: Vec::new(),
+                attrs: Vec::new(),
+            }),
+            // The policy of pages allows no `style`, which alignments would be.
+            Tag::Table(columns) => Some(Tag::Table(vec![Alignment::None; columns.len()])),
+            tag => Some(tag),
+        }
+    }
+
+    /// Where a link may lead: to another site, or to a heading of the text.
+    fn link_target(&self, target: &str) -> Option<String> {
+        if let Some(name) = target.strip_prefix('#') {
+            return Some(format!("#{}{}", self.prefix, slug(name)));
+        }
+        let is_site = ["http://", "https://"].iter().any(|scheme| {
+            target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+        });
+        is_site.then(|| target.to_owned())
+    }
+
     /// Gives the heading that ended an id, unless an earlier one has it.
     fn name_heading(&mut self) {
         let Some((index, text)) = self.heading.take() else { return };
@@ -98,46 +139,16 @@ impl<'a> Filter<'a> {
         if let Some(Event::Start(Tag::Heading { id, .. })) = self.events.get_mut(index)
             && self.ids.insert(name.clone())
         {
-            *id = Some(CowStr::from(format!("{ID_PREFIX}{name}")));
+            *id = Some(CowStr::from(format!("{}{name}", self.prefix)));
         }
     }
 }
 
-/// The harmless form of an element; `None` if only its text remains.
-fn harmless(tag: Tag<'_>) -> Option<Tag<'_>> {
-    match tag {
-        Tag::Link { link_type, dest_url, id, .. } => {
-            let dest_url = link_target(&dest_url)?;
-            Some(Tag::Link {
-                link_type,
-                dest_url: dest_url.into(),
-                title: CowStr::Borrowed(""),
-                id,
-            })
-        }
-        Tag::Image { .. } => None,
-        Tag::HtmlBlock => Some(Tag::Paragraph),
-        Tag::Heading { level, .. } => Some(Tag::Heading {
-            level: lower(level),
-            id: None,
-            classes: Vec::new(),
-            attrs: Vec::new(),
-        }),
-        // The policy of pages allows no `style`, which alignments would be.
-        Tag::Table(columns) => Some(Tag::Table(vec![Alignment::None; columns.len()])),
-        tag => Some(tag),
-    }
-}
-
-/// Where a link may lead: to another site, or to a heading of the text.
-fn link_target(target: &str) -> Option<String> {
-    if let Some(name) = target.strip_prefix('#') {
-        return Some(format!("#{ID_PREFIX}{}", slug(name)));
-    }
-    let is_site = ["http://", "https://"].iter().any(|scheme| {
-        target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
-    });
-    is_site.then(|| target.to_owned())
+/// The first tag of a link.
+fn link(target: &str) -> String {
+    let rel = (!target.starts_with('#')).then_some("nofollow noopener");
+    let element = html! { a href=(target) rel=[rel] {} }.into_string();
+    element.trim_end_matches("</a>").to_owned()
 }
 
 /// The name of a heading in links: its letters and digits in lower case, and hyphens.
@@ -180,21 +191,26 @@ mod tests {
     #[test]
     fn nothing_in_a_text_acts_on_the_page() {
         for (text, forbidden) in HOSTILE {
-            let html = render(text).into_string();
+            let html = render(text, "guide-").into_string();
             assert!(!html.contains(forbidden), "{text}: {html}");
         }
         let doctype = "<!DOCTYPE x [<!ENTITY a \"b\">]>&a;";
-        let html = render(doctype).into_string();
+        let html = render(doctype, "guide-").into_string();
         assert!(html.contains("&lt;!DOCTYPE") && html.contains("&amp;a;"), "{html}");
     }
 
     #[test]
     fn links_lead_to_other_sites_and_to_headings() {
         let text = "## Over HTTP\n[a](#over-http) [b](https://example.org/?a=1&b=2)\n";
-        let html = render(text).into_string();
+        let html = render(text, "guide-").into_string();
         assert!(html.contains("<h3 id=\"guide-over-http\">Over HTTP</h3>"), "{html}");
         assert!(html.contains("<a href=\"#guide-over-http\">a</a>"), "{html}");
-        assert!(html.contains("<a href=\"https://example.org/?a=1&amp;b=2\">b</a>"), "{html}");
+        assert!(
+            html.contains(
+                "<a href=\"https://example.org/?a=1&amp;b=2\" rel=\"nofollow noopener\">b</a>"
+            ),
+            "{html}"
+        );
     }
 
     /// Each text grows much more than its length if a renderer is careless.
@@ -209,7 +225,7 @@ mod tests {
         let repeated = [">", "* ", "[", "*_", "&amp;", "`", "<b>", "# a\n", "![](", "&#65;"];
         let texts = repeated.iter().map(|part| part.repeat(length / part.len()));
         for text in texts.chain([table, reference]) {
-            let html = render(&text).into_string();
+            let html = render(&text, "guide-").into_string();
             let begin: String = text.chars().take(12).collect();
             assert!(html.len() < 24 * length, "{begin}: {} bytes", html.len());
         }
@@ -217,7 +233,8 @@ mod tests {
 
     #[test]
     fn tables_and_code_are_shown() {
-        let html = render("|a|b|\n|:-|-:|\n|1|2|\n\n```python\nx < 1\n```\n").into_string();
+        let html =
+            render("|a|b|\n|:-|-:|\n|1|2|\n\n```python\nx < 1\n```\n", "guide-").into_string();
         assert!(html.contains("<th>a</th>") && html.contains("<td>2</td>"), "{html}");
         assert!(html.contains(TABLE_BEGIN) && !html.contains("style="), "{html}");
         assert!(html.contains("x &lt; 1"), "{html}");

@@ -12,6 +12,7 @@ use time::format_description::well_known::Rfc3339;
 use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, flash, layout};
 use crate::access::Role;
 
@@ -114,7 +115,6 @@ async fn render(
     let workers = session.service.known_workers(&session.caller).await?;
     let names: Vec<_> = workers.into_iter().map(|worker| worker.name).collect();
     let error = result.as_ref().and_then(|result| result.as_ref().err());
-    let title = format!("{tournament}: declare matches void");
     let body = html! {
         p {
             "Matches that were played on a machine or at a time that is not trusted are played again "
@@ -125,7 +125,8 @@ async fn render(
         (fields(tournament, query, &names))
         @if let Some(Ok(response)) = &result { (preview(session, tournament, query, response)) }
     };
-    let page = layout::tournament_page((tournament, ""), &title, session, &body);
+    let page = TournamentPage::below(tournament, Tab::Organise, "Declare matches void");
+    let page = page.render(session, &body).await;
     Ok((error.map_or(StatusCode::OK, WebError::status), page).into_response())
 }
 

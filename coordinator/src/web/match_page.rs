@@ -18,6 +18,7 @@ use super::error::WebError;
 use super::flash::Flash;
 use super::replay_cache::{self, ReplayChunk};
 use super::session::{Anonymous, Session};
+use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, download, layout};
 use crate::service::ServiceError;
 
@@ -39,7 +40,7 @@ pub(super) struct ChunkQuery {
 /// The page of a match.
 pub(super) async fn show(
     session: Session,
-    anonymous: Anonymous,
+    Anonymous(anonymous): Anonymous,
     Path((tournament, number)): Path<(String, i64)>,
     Query(StepQuery { step }): Query<StepQuery>,
     Query(flash): Query<Flash>,
@@ -49,12 +50,9 @@ pub(super) async fn show(
     let request = GetMatchRequest { r#match: name.clone() };
     let status = session.service.get_match(&session.caller, request).await?;
     let edition = session.service.edition_of_match(&name).await?;
-    let title = format!("Match {name}");
-    let replay = match Replay::open(&session, &name, step).await? {
-        Ok(replay) => Ok((replay, is_public(&session, &anonymous, &name).await)),
-        Err(refusal) => Err(refusal),
-    };
-    let overview = replay.as_ref().ok().map(|(replay, _)| replay.overview());
+    let replay = Replay::open(&session, &name, step).await?;
+    let overview = replay.as_ref().ok().map(Replay::overview);
+    let is_public = session.service.shows_record(&anonymous.caller, &name).await?;
     let can_retry = status.state == "aside" && session.caller.is_organiser();
     let body = html! {
         (flash.message())
@@ -65,10 +63,10 @@ pub(super) async fn show(
                 &session, &format!("{}/retry", layout::match_path(&name)), "Retry match", None))
         }
         @match &replay {
-            Ok((replay, is_public)) => {
+            Ok(replay) => {
                 h2 { "Replay" }
                 (replay.viewer("", "steps", None))
-                @if *is_public { (embed_code(&name, &headers)) }
+                @if is_public { (embed_code(&name, &headers)) }
                 p { a href={ (layout::match_path(&name)) "/record" } { "Download the record" } " (JSON Lines, Zstandard)" }
             }
             Err(refusal) => {
@@ -78,13 +76,9 @@ pub(super) async fn show(
         }
         (details(&status, edition))
     };
-    Ok(layout::tournament_page((&status.tournament, ""), &title, &session, &body))
-}
-
-/// Whether everybody may see the replay of a match that the session may see.
-async fn is_public(session: &Session, anonymous: &Anonymous, name: &str) -> bool {
-    let Anonymous(everybody) = anonymous;
-    !session.is_logged_in() || everybody.service.record(&everybody.caller, name).await.is_ok()
+    let title = format!("Match {number}");
+    let page = TournamentPage::below(&status.tournament, Tab::Matches, title);
+    Ok(page.render(&session, &body).await)
 }
 
 /// The element that shows the replay on a page of another site.
@@ -183,7 +177,7 @@ pub(super) async fn record(
 ) -> Result<Response, WebError> {
     let record = session.service.record(&session.caller, &match_name(&tournament, number)).await?;
     let name = format!("match-{tournament}-{number}.jsonl.zst");
-    Ok(download::file(&name, "application/zstd", record))
+    Ok(download::file(&name, "application/zstd", download::record(&record)))
 }
 
 pub(super) fn match_name(tournament: &str, number: i64) -> String {

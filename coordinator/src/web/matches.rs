@@ -1,223 +1,221 @@
-//! Two pages about the matches of an edition: the played matches; and the schedule, with all
-//! planned matches and the certificate of its balance.
+//! The played matches of a tournament: newest first, filtered by bot, opponent, version and
+//! forfeits.
 
-use crate::service::ErrorKind;
 use arbiter_proto::ids::MatchName;
-use arbiter_proto::v1::{self, CertifyEditionRequest, ListMatchesRequest, MatchStatus};
-use arbiter_ranking::Entrant;
+use arbiter_proto::v1::{ListMatchesRequest, MatchStatus};
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
-use serde::Deserialize;
-use tokio_stream::StreamExt as _;
+use serde::{Deserialize, Deserializer};
 
-use super::error::{WebError, none_if};
+use super::api::escape;
+use super::error::WebError;
 use super::layout;
 use super::session::Session;
-use crate::db::entrants::Roster;
-use crate::db::matches::Match;
-use crate::service::{Planned, counted_certificate};
-use crate::tournament::beacon::seed_origin;
+use super::tournament_page::{Tab, TournamentPage};
 
-const MATCHES_PER_PAGE: u32 = 100;
-/// Larger schedules are not certified on the page.
-const MAX_CERTIFIED_MATCHES: i64 = 50_000;
-/// With more bots, the page does not count matches for each bot.
-const MAX_COUNTED_BOTS: usize = 500;
+const MATCHES_PER_PAGE: u32 = 50;
 
-/// The query string of both pages.
+/// The query string of the page.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct MatchesQuery {
     edition: Option<i32>,
     /// Only matches of this bot.
     bot: String,
-    /// Only matches after this number.
+    /// Only its matches against this bot.
+    opponent: String,
+    /// Only matches of this version of the bot.
+    #[serde(deserialize_with = "number_or_empty")]
+    version: Option<i32>,
+    /// `only`: only matches with a forfeit.
+    forfeits: String,
+    /// `oldest`: oldest first. Otherwise newest first.
+    order: String,
+    /// Only matches that follow the match with this number.
     after: Option<i64>,
+}
+
+/// A number of a form whose field may be empty.
+fn number_or_empty<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i32>, D::Error> {
+    let text = String::deserialize(input)?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    text.trim().parse().map(Some).map_err(|_| {
+        serde::de::Error::custom(format!("version `{text}` is not a number: write 1, 2, …"))
+    })
 }
 
 impl MatchesQuery {
     /// Requests the matches of a page, and one more to see whether another page follows.
     fn request(&self, tournament: &str) -> ListMatchesRequest {
-        let Self { edition, bot, after } = self.clone();
-        let tournament = tournament.to_owned();
-        let limit = MATCHES_PER_PAGE + 1;
-        ListMatchesRequest { tournament, edition, bot, after, limit, positions: false }
+        ListMatchesRequest {
+            tournament: tournament.to_owned(),
+            edition: self.edition,
+            bot: self.bot.clone(),
+            opponent: self.opponent.clone(),
+            version: self.version.unwrap_or_default(),
+            forfeits_only: self.forfeits == "only",
+            newest_first: self.order != "oldest",
+            after: self.after,
+            limit: MATCHES_PER_PAGE + 1,
+            ..ListMatchesRequest::default()
+        }
+    }
+
+    /// Whether it selects some of the matches only.
+    fn is_filtered(&self) -> bool {
+        !self.bot.is_empty() || self.forfeits == "only"
+    }
+
+    /// The query string with the same filters, after this match.
+    fn link(&self, after: Option<i64>) -> String {
+        let numbers = [
+            ("edition", self.edition.map(i64::from)),
+            ("version", self.version.map(i64::from)),
+            ("after", after),
+        ];
+        let texts = [
+            ("bot", &self.bot),
+            ("opponent", &self.opponent),
+            ("forfeits", &self.forfeits),
+            ("order", &self.order),
+        ];
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        let mut parts: Vec<_> =
+            texts.map(|(name, text)| format!("{name}={}", escape(text))).collect();
+        let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, number?)));
+        parts.extend(numbers.map(|(name, number)| format!("{name}={number}")));
+        format!("?{}", parts.join("&"))
     }
 }
 
-/// The played matches.
+/// The page.
 pub(super) async fn list(
     session: Session,
     Path(tournament): Path<String>,
     Query(query): Query<MatchesQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::new(&tournament, Tab::Matches).respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    query: MatchesQuery,
 ) -> Result<Markup, WebError> {
-    let request = query.request(&tournament);
-    let MatchesQuery { edition, bot, after } = query;
-    let mut stream = session.service.list_matches(&session.caller, request).await?;
-    let mut played: Vec<MatchStatus> = Vec::new();
-    while let Some(status) = stream.next().await {
-        played.push(status?);
-    }
+    let request = query.request(tournament);
+    let mut played = session.service.collect_matches(&session.caller, request).await?;
     let has_next = played.len() > MATCHES_PER_PAGE as usize;
     played.truncate(MATCHES_PER_PAGE as usize);
-    let number = |status: &MatchStatus| Some(status.r#match.parse::<MatchName>().ok()?.number.0);
     let last = played.last().and_then(number);
-    let title = format!("{tournament}: matches");
     let columns = match played.first() {
         Some(status) => session.service.score_columns(&status.r#match).await?,
         None => Vec::new(),
     };
-    let seats = format!("Seats and scores{}", layout::components(&columns));
-    let heads = ["Match", &seats, "Parameters", "Duration (ms)"];
-    let row = |status: &MatchStatus| {
-        html! {
-            td { (layout::match_link(&status.r#match)) }
-            td { (layout::seats(&tournament, &status.seats)) }
-            td { (status.params) }
-            td.number { (status.wall_ms) }
-        }
-    };
-    let edition = edition.map(|edition| format!("edition={edition}&")).unwrap_or_default();
-    let body = html! {
-        @if !bot.is_empty() { p { "Matches of " (layout::bot_link(&tournament, &bot)) "." } }
-        @if played.is_empty() { p { "No match has been played yet." } }
-        @else { (layout::table("Matches", "", &heads, played.iter().map(row))) }
-        p { a href={ "/t/" (tournament) "/matches.csv?" (edition) "bot=" (bot) } download { "Download all matches (CSV)" } }
+    let all = MatchesQuery { edition: query.edition, ..MatchesQuery::default() };
+    Ok(html! {
+        (filters(&query))
+        @if played.is_empty() { (no_matches(tournament, &query)) }
+        @else { (table(tournament, &columns, &played)) }
         nav.paging aria-label="Pages" {
-            @if after.is_some() { a href={ "?" (edition) "bot=" (bot) } { "First matches" } }
+            @if query.after.is_some() { a href=(query.link(None)) { "First page" } }
             @if let Some(last) = last.filter(|_| has_next) {
-                a rel="next" href={ "?" (edition) "bot=" (bot) "&after=" (last) } { "Next matches" }
+                a rel="next" href=(query.link(Some(last))) { "Next page" }
             }
         }
-    };
-    Ok(layout::tournament_page((&tournament, "Matches"), &title, &session, &body))
-}
-
-/// All planned matches and the certificate of their balance.
-pub(super) async fn schedule(
-    session: Session,
-    Path(tournament): Path<String>,
-    Query(query): Query<MatchesQuery>,
-) -> Result<Markup, WebError> {
-    let request = query.request(&tournament);
-    let MatchesQuery { bot, after, .. } = query;
-    let Planned { edition, roster, matches: mut planned } =
-        session.service.planned_matches(&session.caller, request).await?;
-    let certifies = edition.matches <= MAX_CERTIFIED_MATCHES && edition.matches > 0;
-    let certificate =
-        if certifies { certificate(&session, &tournament, edition.number).await? } else { None };
-    let seat_counts = if certifies && roster.iter().len() <= MAX_COUNTED_BOTS {
-        session.service.seat_counts(&session.caller, &edition).await?
-    } else {
-        Vec::new()
-    };
-    let has_next = planned.len() > MATCHES_PER_PAGE as usize;
-    planned.truncate(MATCHES_PER_PAGE as usize);
-    let last = planned.last().filter(|_| has_next).map(|planned| planned.number.0);
-    let beacon = session.service.beacon_of(&tournament).await?;
-    let title = format!("{tournament}: schedule");
-    let query = format!("?edition={}&bot={bot}", edition.number);
-    let body = html! {
         p {
-            "Edition " (edition.number) ": " (layout::count(edition.matches, "match", "matches"))
-            @if edition.open_ended { " so far; results can add more" } "."
+            a href={ "/t/" (tournament) "/matches.csv" (all.link(None)) } download { "All matches as CSV" }
+            " · "
+            a href={ "/t/" (tournament) "/schedule" } { "Planned matches" }
         }
-        @if let Some(certificate) = &certificate { (certificate_section(certificate)) }
-        @if !certifies && edition.matches > 0 {
-            p { "This schedule is too large to certify here. Run " code { "arbiter tournament schedule " (tournament) " --certificate" } "." }
-            p { (seed_origin(beacon.as_ref(), edition.number)) }
-        }
-        (seat_count_table(&tournament, &roster, &seat_counts))
-        h2 { "Matches" }
-        form.search method="get" role="search" {
-            input type="hidden" name="edition" value=(edition.number);
-            label for="bot" { "Only matches of the bot" }
-            input #bot name="bot" value=(bot);
-            button type="submit" { "Show" }
-        }
-        (match_table(&tournament, &roster, &planned))
-        nav.paging aria-label="Pages" {
-            @if after.is_some() { a href=(query) { "First matches" } }
-            @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next matches" } }
-        }
-    };
-    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+    })
 }
 
-/// The certificate of an edition, or `None` if its schedule has none.
-async fn certificate(
-    session: &Session,
-    tournament: &str,
-    edition: i32,
-) -> Result<Option<v1::Certificate>, WebError> {
-    let tournament = tournament.to_owned();
-    let edition = Some(edition);
-    let request = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
-    let certificate = session.service.certify_edition(&session.caller, request).await;
-    none_if(&[ErrorKind::FailedPrecondition], certificate)
+fn number(status: &MatchStatus) -> Option<i64> {
+    Some(status.r#match.parse::<MatchName>().ok()?.number.0)
 }
 
-fn certificate_section(certificate: &v1::Certificate) -> Markup {
-    if !certificate.not_counted.is_empty() {
-        return html! {
-            section.certificate aria-labelledby="certificate" {
-                h2 #certificate { "Certificate" }
-                p { strong { "Balance not certified" } ": " (certificate.not_counted) "." }
-                p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
-            }
-        };
-    }
+/// The form of the filters.
+fn filters(query: &MatchesQuery) -> Markup {
     html! {
-        section.certificate aria-labelledby="certificate" {
-            h2 #certificate { "Certificate" }
-            @if !certificate.plan.is_empty() { p { "Plan: " (certificate.plan) "." } }
-            p { "Counted from the matches themselves:" }
-            pre { (counted_certificate(certificate)) }
-            p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
-            @if certificate.broken_promise.is_empty() { p { strong { "Verified" } ": the schedule is as balanced as promised." } }
-            @else { p.error-message { "The schedule is not as balanced as promised: " (certificate.broken_promise) } }
-        }
-    }
-}
-
-/// The number of matches of each bot, in total and in each seat.
-fn seat_count_table(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i64>)]) -> Markup {
-    let seats = counts.iter().map(|(_, seats)| seats.len()).max().unwrap_or(0);
-    let mut heads = vec!["Bot".to_owned(), "Matches".to_owned()];
-    heads.extend((1..=seats).map(|seat| format!("Seat {seat}")));
-    let row = |(entrant, seat_counts): &(Entrant, Vec<i64>)| {
-        html! {
-            th scope="row" { (entrant_link(tournament, roster, *entrant)) }
-            td.number { (seat_counts.iter().sum::<i64>()) }
-            @for count in seat_counts { td.number { (count) } }
-        }
-    };
-    let label = "Matches per bot and seat";
-    html! {
-        @if !counts.is_empty() {
-            details {
-                summary { (label) }
-                (layout::table(label, "counts", &heads, counts.iter().map(row)))
+        form.search.filters method="get" role="search" {
+            @if let Some(edition) = query.edition { input type="hidden" name="edition" value=(edition); }
+            label { "Bot " input name="bot" value=(query.bot) size="14"; }
+            label { "Opponent " input name="opponent" value=(query.opponent) size="14"; }
+            label { "Version " input name="version" inputmode="numeric" value=[query.version] size="3"; }
+            label {
+                input type="checkbox" name="forfeits" value="only" checked[query.forfeits == "only"];
+                " Forfeits only"
             }
-        }
-    }
-}
-
-fn entrant_link(tournament: &str, roster: &Roster, entrant: Entrant) -> Markup {
-    layout::bot_link(tournament, roster.get(entrant).map_or("?", |named| &named.name))
-}
-
-fn match_table(tournament: &str, roster: &Roster, planned: &[Match]) -> Markup {
-    let row = |planned: &Match| {
-        let name = MatchName { tournament: tournament.to_owned(), number: planned.number };
-        html! {
-            td { (layout::match_link(&name.to_string())) }
-            td {
-                ol.seats {
-                    @for entrant in &planned.seats.0 { li { (entrant_link(tournament, roster, *entrant)) } }
+            label {
+                "Order "
+                select name="order" {
+                    option value="newest" { "newest first" }
+                    option value="oldest" selected[query.order == "oldest"] { "oldest first" }
                 }
             }
+            button type="submit" { "Show" }
+        }
+    }
+}
+
+/// Why there is nothing to show, and what to do next.
+fn no_matches(tournament: &str, query: &MatchesQuery) -> Markup {
+    html! {
+        @if query.is_filtered() {
+            p { "No match meets these conditions. " a href={ "/t/" (tournament) "/matches" } { "Show all matches" } }
+        } @else {
+            p {
+                "No match has been played yet. The "
+                a href={ "/t/" (tournament) "/schedule" } { "schedule" } " shows what is planned."
+            }
+        }
+    }
+}
+
+fn table(tournament: &str, columns: &[String], played: &[MatchStatus]) -> Markup {
+    let has_params = played.iter().any(|status| !status.params.is_empty());
+    let seats = format!("Seats and scores{}", layout::components(columns));
+    let mut heads = vec!["Match", &seats, "Duration"];
+    if has_params {
+        heads.insert(2, "Parameters");
+    }
+    let row = |status: &MatchStatus| {
+        html! {
+            td { a href=(layout::match_path(&status.r#match)) { (number(status).unwrap_or_default()) } }
+            td { (layout::seats(tournament, &status.seats)) }
+            @if has_params { td { (status.params) } }
+            td.number { (layout::format_millis(status.wall_ms)) }
         }
     };
-    layout::table("Matches", "schedule", &["Match", "Seats"], planned.iter().map(row))
+    layout::table("Matches", "matches", &heads, played.iter().map(row))
+}
+
+/// The newest matches of an edition, as a list for the margin of a page. Empty if there are none
+/// that the caller may see.
+pub(super) async fn newest(session: &Session, tournament: &str, edition: i32) -> Markup {
+    let played = session.service.newest_matches(&session.caller, tournament, edition).await;
+    let played = played.unwrap_or_default();
+    html! {
+        @if !played.is_empty() {
+            ul.newest {
+                @for status in played.iter() {
+                    li {
+                        a href=(layout::match_path(&status.r#match)) { "Match " (number(status).unwrap_or_default()) }
+                        " "
+                        @for (index, seat) in status.seats.iter().enumerate() {
+                            @if index > 0 { " – " }
+                            (seat.bot)
+                            @if let Some(first) = seat.score.first() { " " b { (first) } }
+                            @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
+                        }
+                    }
+                }
+            }
+            p { a href={ "/t/" (tournament) "/matches?edition=" (edition) } { "All matches" } }
+        }
+    }
 }

@@ -8,7 +8,7 @@
 //! it is next, otherwise the one before; after the oldest the newest again.
 
 use arbiter_proto::ids::MatchNumber;
-use arbiter_proto::v1::{GetRankingRequest, LeaderboardRef};
+use arbiter_proto::v1::{GetRankingRequest, GetRankingResponse, LeaderboardRef};
 use arbiter_replay::Autoplay;
 use axum::extract::{Path, Query};
 use axum::http::{HeaderName, HeaderValue};
@@ -67,7 +67,7 @@ pub(super) async fn show(
         section aria-labelledby="top" {
             h1 #top { (tournament) }
             @match &board {
-                Some(board) => div data-live=(live) { (leaderboard::standings(&tournament, board)) },
+                Some(board) => div data-live=(live) { (standings(board)) },
                 None => p { "There is no leaderboard yet." },
             }
         }
@@ -97,6 +97,37 @@ pub(super) async fn show(
     })
 }
 
+/// The rows of the leaderboard, with the columns that are read from a distance.
+fn standings(board: &GetRankingResponse) -> Markup {
+    html! {
+        p {
+            @if board.official { "Official leaderboard" } @else { "Provisional leaderboard" }
+            ", " (layout::count(board.counted, "match", "matches"))
+        }
+        table.ranking {
+            thead {
+                tr {
+                    th.number scope="col" { "Rank" } th scope="col" { "Bot" }
+                    @for column in &board.columns { th.number scope="col" { (layout::label(column)) } }
+                    th.number scope="col" { "Matches" }
+                }
+            }
+            tbody {
+                @for place in &board.standings {
+                    tr {
+                        td.number { @if place.tied { "=" } (place.rank) }
+                        td.bot { (place.bot) }
+                        @for number in leaderboard::score(place, board.columns.len()) {
+                            td.number.score { (number) }
+                        }
+                        td.number { (place.matches) }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The number of the next match with a public replay, its replay, and the URL of the page after it.
 async fn next_replay(
     session: &Session,
@@ -104,7 +135,7 @@ async fn next_replay(
     ProjectorQuery { after, newest: newest_before }: ProjectorQuery,
 ) -> Result<Option<(i64, Replay, String)>, WebError> {
     let before = |number: Option<i64>| {
-        session.service.newest_matches(tournament, number.map(MatchNumber), MAX_ATTEMPTS)
+        session.service.newest_played(tournament, number.map(MatchNumber), MAX_ATTEMPTS)
     };
     let mut candidates = before(None).await?;
     let newest = candidates.first().copied();
@@ -130,6 +161,6 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let pages = session.service.watch_page(&session.caller, top(&tournament)).await?;
     Ok(sse::viewer_stream(session, pages, move |update| -> Markup {
-        leaderboard::standings(&tournament, &update.page)
+        standings(&update.page)
     }))
 }

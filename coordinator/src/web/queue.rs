@@ -1,4 +1,4 @@
-//! The page "Workers and queue": running editions, matches set aside, and connected workers.
+//! The page "Queue and workers": running editions, matches set aside, and connected workers.
 
 use arbiter_proto::v1::Edition;
 use maud::{Markup, html};
@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use super::error::WebError;
 use super::session::Session;
-use super::{layout, tournament};
+use super::{layout, organise};
 use crate::db::lease_details::{LeaseDetails, LeasedWork};
 use crate::db::workers::Worker;
 use crate::service::WorkersOverview;
@@ -22,7 +22,7 @@ pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
         @if running.is_empty() { p { "No edition is running." } }
         @else { (running_table(&running, now)) }
         @for (tournament, aside) in &aside {
-            (tournament::set_aside(aside, organiser.then_some((&session, tournament))))
+            (organise::set_aside(aside, organiser.then_some((&session, tournament))))
         }
         h2 { "Workers" }
         p {

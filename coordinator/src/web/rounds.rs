@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use super::{bracket, download, layout};
 
 /// The content type of a report in TRF16.
@@ -41,25 +42,33 @@ pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
     Query(query): Query<RoundsQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::new(&tournament, Tab::Rounds).respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    query: RoundsQuery,
 ) -> Result<Markup, WebError> {
-    let request = query.request(&tournament, false);
+    let request = query.request(tournament, false);
     let (response, bracket) = session.service.rounds_with_bracket(&session.caller, request).await?;
     let mut stages = response.stages.iter();
     let stage = stages.find(|stage| stage.number == response.stage);
     let stage = stage.expect("the response describes one of its stages");
-    let title = format!("{tournament}: rounds");
-    let body = html! {
+    Ok(html! {
         p { "Edition " (response.edition) ". " (summary(&response)) }
         @if response.stages.len() > 1 { (stage_links(&response)) }
         p { (stage_state(stage)) }
-        (advanced(&tournament, stage))
+        (advanced(tournament, stage))
         h2 { (standings_title(stage, response.counted_rounds)) }
-        (standings(&tournament, stage, &response))
+        (standings(tournament, stage, &response))
         @if let Some(note) = note(stage) { p.quiet { (note) } }
         @match (&bracket, stage.kind.as_str()) {
-            (Some(bracket), _) => (bracket::drawing(&tournament, bracket)),
-            (None, "swiss" | "ladder") => (selected_round(&tournament, stage, &response)),
-            (None, _) => (other_pages(&tournament, response.edition)),
+            (Some(bracket), _) => (bracket::drawing(tournament, bracket)),
+            (None, "swiss" | "ladder") => (selected_round(tournament, stage, &response)),
+            (None, _) => (other_pages(tournament, response.edition)),
         }
         @if response.has_report {
             p {
@@ -68,8 +77,7 @@ pub(super) async fn show(
                 }
             }
         }
-    };
-    Ok(layout::tournament_page((&tournament, "Schedule"), &title, &session, &body))
+    })
 }
 
 /// The report of a Swiss stage in FIDE's format TRF16.
@@ -117,10 +125,7 @@ fn stage_name(stage: &RoundsStage) -> String {
 
 /// The name of a kind at the beginning of a text.
 fn kind_name(kind: &str) -> String {
-    let words = kind.replace('_', " ");
-    let mut letters = words.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
+    layout::label(&kind.replace('_', " "))
 }
 
 /// The state of a stage in a sentence or two.

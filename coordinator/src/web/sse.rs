@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use arbiter_replay::without_bidi_controls;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use maud::Markup;
 use tokio_stream::{Stream, StreamExt as _};
@@ -20,7 +21,7 @@ pub fn stream<T, E>(
     fragment: impl Fn(&T) -> Markup + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let events = items.map_while(move |item| {
-        let fragment = fragment(&item.ok()?).into_string();
+        let fragment = without_bidi_controls(fragment(&item.ok()?).into_string());
         // The data of an event is one line.
         Some(Ok(Event::default().event("fragment").data(fragment.replace(['\r', '\n'], " "))))
     });

@@ -8,6 +8,7 @@ use arbiter_proto::v1::{
 };
 use arbiter_ranking::statistics::text;
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,7 @@ use super::chart::{self, Interval};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use crate::service::ErrorKind;
 
 const BOTS_PER_PAGE: u32 = 50;
@@ -61,7 +63,7 @@ pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
     Query(query): Query<StatisticsQuery>,
-) -> Result<Markup, WebError> {
+) -> Result<Response, WebError> {
     let request = GetStatisticsRequest {
         leaderboard: Some(LeaderboardRef {
             tournament: tournament.clone(),
@@ -72,18 +74,15 @@ pub(super) async fn show(
         name_contains: String::new(),
         pairs: true,
     };
-    let title = format!("{tournament}: statistics");
-    let body = match session.service.get_statistics(&session.caller, request).await {
-        Ok(statistics) => page(&tournament, query, statistics),
-        // They are computed now, or the edition is too large.
-        Err(error)
-            if [ErrorKind::Unavailable, ErrorKind::FailedPrecondition].contains(&error.kind()) =>
-        {
-            html! { p role="status" { (error.message()) "." } p { a href="" { "Try again" } } }
-        }
-        Err(error) => return Err(error.into()),
+    let content = match session.service.get_statistics(&session.caller, request).await {
+        Ok(statistics) => Ok(page(&tournament, query, statistics)),
+        // They are computed now.
+        Err(error) if error.kind() == ErrorKind::Unavailable => Ok(
+            html! { p role="status" { (layout::sentence(error.message())) } p { a href="" { "Try again" } } },
+        ),
+        Err(error) => Err(error.into()),
     };
-    Ok(layout::tournament_page((&tournament, "Statistics"), &title, &session, &body))
+    TournamentPage::new(&tournament, Tab::Statistics).respond(&session, content).await
 }
 
 fn page(tournament: &str, query: StatisticsQuery, mut all: GetStatisticsResponse) -> Markup {

@@ -1,147 +1,146 @@
-//! The list of tournaments, and the page of a tournament with its editions, seed and settings.
+//! The front page of a tournament: its leaderboard, and beside it the running edition, how to enter,
+//! and the newest matches.
 
 use arbiter_proto::v1::{
-    Edition, GetTournamentRequest, ListSetAsideRequest, ListTournamentsRequest, SetAsideMatch,
-    Tournament, WatchEditionRequest,
+    Announcement, Edition, GetTournamentRequest, ListSetAsideRequest, SetAsideMatch, Tournament,
+    WatchEditionRequest,
 };
-use arbiter_schedule::Schedule;
 use axum::extract::{Path, Query};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use serde_json::Value;
 use time::OffsetDateTime;
+use tokio_stream::StreamExt as _;
 
 use super::error::WebError;
 use super::flash::Flash;
+use super::leaderboard::{self, LeaderboardQuery};
+use super::organise::set_aside;
 use super::session::Session;
-use super::{actions, layout, sse};
-use crate::service::SetAsideGroup;
-use crate::tournament::file::readable_settings;
+use super::tournament_page::{Tab, TournamentPage};
+use super::{layout, markdown, matches, sse};
+use crate::service::{ErrorKind, ServiceError};
 
-/// All tournaments.
-pub(super) async fn list(session: Session) -> Result<Markup, WebError> {
-    let request = ListTournamentsRequest {};
-    let tournaments = session.service.list_tournaments(&session.caller, request).await?.tournaments;
-    let organiser = session.caller.is_organiser();
-    let heads = ["Tournament", "Game", "State", "Running edition", "Created"];
-    let row = |tournament: &Tournament| {
-        html! {
-            td { a href={ "/t/" (tournament.name) } { (tournament.name) } }
-            td { (tournament.game) }
-            td { (tournament.state) }
-            td { @for edition in &tournament.editions { (layout::edition_progress(edition)) } }
-            td { (layout::timestamp(tournament.created_at_us)) }
-        }
-    };
-    let body = html! {
-        @if tournaments.is_empty() {
-            p { "There are no tournaments yet. An organiser creates one with " code { "arbiter tournament create FILE" } }
-        } @else {
-            (layout::table("Tournaments", "", &heads, tournaments.iter().map(row)))
-        }
-        @if organiser { p { a href="/new" { "Create a tournament" } } }
-    };
-    Ok(layout::page("Tournaments", &session, &body))
-}
+/// The number of announcements that are not collapsed.
+const MAX_ANNOUNCEMENTS: usize = 2;
 
-/// One tournament.
+/// The front page. It also exists before there is a leaderboard.
 pub(super) async fn show(
     session: Session,
     Path(tournament): Path<String>,
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
-    let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
-    let details = session.service.get_tournament(&session.caller, request).await?;
-    let request = ListSetAsideRequest { tournament };
-    let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
-    let organiser = session.caller.is_organiser();
-    let is_managed = organiser && details.state == "open";
-    let lacks_package =
-        if is_managed { session.service.lacks_package(&details.name).await? } else { None };
-    let too_few = if is_managed { too_few_bots(&session, &details).await? } else { None };
-    let body = html! {
-        (flash.message())
-        p { (details.game) ", " (details.state) ", created " (layout::timestamp(details.created_at_us)) }
-        @if details.state == "open" {
-            p {
-                a href={ "/t/" (details.name) "/how-to-play" } { "How to play" } " · "
-                a href={ "/t/" (details.name) "/submit" } { "Submit a version" }
-            }
+    let details = tournament_details(&session, &tournament).await?;
+    let query = LeaderboardQuery::default();
+    let board = match leaderboard::section(&session, &details, &query).await {
+        Err(error)
+            if error.is_of(&[ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied]) =>
+        {
+            no_leaderboard(&details, error.message())
         }
-        h2 { "Editions" }
-        (next_edition(&details))
-        (editions(&details, session.service.now()))
-        (set_aside(&aside, organiser.then_some((&session, &details.name))))
-        @if let Some(too_few) = too_few { p { (too_few) } }
-        @if organiser { (actions::buttons(&session, &details)) }
-        @if let Some(is_missing) = lacks_package {
-            (actions::package_form(&session, &details.name, is_missing))
-        }
-        h2 { "Randomness" }
-        dl {
-            dt { "Seed hash" } dd { code.hash { (layout::hex(&details.seed_hash)) } }
-            dt { "Seed" }
-            dd {
-                @if details.seed.is_empty() { "published when the tournament is closed" }
-                @else { code.hash { (layout::hex(&details.seed)) } }
-            }
-            (beacon(&details))
-        }
-        h2 { "Settings" }
-        (settings(&details))
+        result => result?,
     };
-    Ok(layout::tournament_page((&details.name, "Tournament"), &details.name, &session, &body))
+    let content = html! { (flash.message()) (board) };
+    let body = beside_state(&session, &details, &content).await?;
+    Ok(TournamentPage::new(&tournament, Tab::Leaderboard).render(&session, &body).await)
 }
 
-/// The number of bots that a first edition needs, if fewer are entered.
-async fn too_few_bots(
-    session: &Session,
-    tournament: &Tournament,
-) -> Result<Option<String>, WebError> {
-    if !tournament.editions.is_empty() {
-        return Ok(None);
-    }
-    let Some(schedule) = actions::schedule(tournament) else { return Ok(None) };
-    let entered = session.service.entered_bots(&tournament.name).await?;
-    let least = schedule.min_bots();
-    Ok((entered < least).then(|| {
-        let bots = layout::count(least, "bot", "bots");
-        format!("An edition needs at least {bots}, and {entered} entered so far.")
-    }))
-}
-
-/// The public beacon of a tournament and its value.
-fn beacon(tournament: &Tournament) -> Markup {
-    html! {
-        dt { "Public beacon" }
-        @match &tournament.beacon {
-            None => dd { "none (the organiser chose the seed)" },
-            Some(beacon) => {
-                dd { (beacon.name) }
-                dt { "Beacon value" }
-                @if beacon.value.is_empty() {
-                    dd { "not yet published. It is entered after entry has closed. Then the final \
-                        edition is played again with it." }
-                } @else {
-                    dd {
-                        code.hash { (beacon.value) } ", entered " (layout::timestamp(beacon.set_at_us))
-                        "; part of the seed from edition " (beacon.first_edition) " on"
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Live updates of the newest edition, until it is over.
-pub(super) async fn live(
+/// A leaderboard: the official one, or that of an edition.
+pub(super) async fn ranking(
     session: Session,
     Path(tournament): Path<String>,
-) -> Result<impl IntoResponse, WebError> {
-    let request = WatchEditionRequest { tournament, edition: None };
-    let updates = session.service.watch_edition(&session.caller, request).await?;
-    let service = session.service.clone();
-    Ok(sse::viewer_stream(session, updates, move |edition| edition_state(edition, service.now())))
+    Query(query): Query<LeaderboardQuery>,
+) -> Result<Response, WebError> {
+    let details = tournament_details(&session, &tournament).await?;
+    let content = match leaderboard::section(&session, &details, &query).await {
+        Ok(board) => beside_state(&session, &details, &board).await,
+        Err(error) => Err(error),
+    };
+    TournamentPage::new(&tournament, Tab::Leaderboard).respond(&session, content).await
+}
+
+async fn tournament_details(session: &Session, name: &str) -> Result<Tournament, WebError> {
+    let request = GetTournamentRequest { tournament: name.to_owned(), edition: None };
+    Ok(session.service.cached_tournament(&session.caller, request).await?)
+}
+
+/// `main` on the left and the state of the tournament on the right.
+async fn beside_state(
+    session: &Session,
+    details: &Tournament,
+    main: &Markup,
+) -> Result<Markup, WebError> {
+    let aside = matches_set_aside(session, details).await?;
+    let newest = match details.editions.first() {
+        Some(edition) => matches::newest(session, &details.name, edition.number).await,
+        None => html! {},
+    };
+    Ok(html! {
+        div.columns {
+            div.main { (announcements(details)) (main) }
+            aside aria-label="State of the tournament" {
+                (progress(details, session.service.now(), &newest))
+                (set_aside(&aside, None))
+                (taking_part(details, session))
+            }
+        }
+    })
+}
+
+/// The matches for which the running edition waits.
+async fn matches_set_aside(
+    session: &Session,
+    details: &Tournament,
+) -> Result<Vec<SetAsideMatch>, WebError> {
+    let newest = details.editions.first();
+    if !newest.is_some_and(|newest| newest.lots.iter().any(|lot| lot.state == "aside")) {
+        return Ok(Vec::new());
+    }
+    let request = ListSetAsideRequest { tournament: details.name.clone() };
+    Ok(session.service.list_set_aside(&session.caller, request).await?.matches)
+}
+
+/// Why there is no leaderboard, and what comes next.
+fn no_leaderboard(details: &Tournament, reason: &str) -> Markup {
+    html! {
+        h2 { "No leaderboard yet" }
+        @if details.editions.is_empty() {
+            p {
+                "No edition has been started. An organiser starts the first one when enough bots \
+                 have entered."
+            }
+        } @else { p { (layout::sentence(reason)) } }
+    }
+}
+
+/// The state of the newest edition, and of the next one.
+fn progress(details: &Tournament, now: OffsetDateTime, newest_matches: &Markup) -> Markup {
+    let newest = details.editions.first();
+    let runs = newest.is_some_and(|newest| is_unfinished(newest));
+    let live = runs.then(|| format!("/t/{}/live", details.name));
+    let official = details.editions.iter().find(|edition| edition.official);
+    html! {
+        section aria-labelledby="progress" {
+            h2 #progress { "Progress" }
+            @if let Some(newest) = newest {
+                div data-live=[live] { (edition_state(newest, now)) (newest_matches) }
+                @if runs {
+                    p {
+                        "Its "
+                        a href={ "/t/" (details.name) "/ranking?edition=" (newest.number) } { "provisional leaderboard" }
+                        " becomes official when all its matches are counted."
+                    }
+                }
+            } @else { p { "There are no editions yet." } }
+            @if let Some(official) = official.filter(|official| newest.is_some_and(|newest| newest.number != official.number)) {
+                p { a href={ "/t/" (details.name) "/ranking?edition=" (official.number) } { "Official leaderboard" } " (edition " (official.number) ")" }
+            }
+            (next_edition(details))
+        }
+    }
+}
+
+fn is_unfinished(edition: &Edition) -> bool {
+    edition.state == "running" || edition.state == "planning"
 }
 
 /// When the next edition starts, or why it could not start.
@@ -159,65 +158,78 @@ fn next_edition(tournament: &Tournament) -> Markup {
     }
 }
 
-fn editions(tournament: &Tournament, now: OffsetDateTime) -> Markup {
-    let Some(newest) = tournament.editions.first() else {
-        return html! {
-            p { "There are no editions yet. An organiser starts one with " code { "arbiter tournament start " (tournament.name) } }
-        };
-    };
-    let runs = newest.state == "running" || newest.state == "planning";
-    let live = runs.then(|| format!("/t/{}/live", tournament.name));
-    let board =
-        |edition: &Edition| format!("/t/{}/ranking?edition={}", tournament.name, edition.number);
-    let official = tournament.editions.iter().find(|edition| edition.official);
-    let heads = ["Edition", "State", "Counted matches", "Planned matches"];
-    let row = |edition: &Edition| {
-        html! {
-            td { a href=(board(edition)) { (edition.number) } }
-            td { (edition.state) @if edition.official { ", " strong { "official" } } }
-            td.number { (edition.counted) }
-            td.number { (edition.matches) @if edition.open_ended { "+" } }
-        }
-    };
+/// Whether bots can enter, and how.
+fn taking_part(details: &Tournament, session: &Session) -> Markup {
+    let closes = details.closes_at_us.and_then(layout::from_micros);
     html! {
-        section data-live=[live] { (edition_state(newest, now)) }
-        p {
-            @match official {
-                Some(official) => {
-                    a href=(board(official)) { "Official leaderboard" }
-                    " (edition " (official.number) ")."
+        section aria-labelledby="taking-part" {
+            h2 #taking-part { "Taking part" }
+            @match closes {
+                Some(closes) if details.entry_open => p {
+                    "Entry is open until " (layout::time(closes)) " ("
+                    (layout::relative(closes, session.service.now())) ")."
+                },
+                _ if details.entry_open => p { "Entry is open." },
+                _ => p { (layout::sentence(&layout::label(&details.entry))) },
+            }
+            p { a href={ "/t/" (details.name) "/how-to-play" } { "How to play " (details.game) } }
+            @if details.entry_open {
+                p {
+                    a href={ "/t/" (details.name) "/submit" } { "Submit a bot" }
+                    @if !session.is_logged_in() { " with the token from your organiser" }
                 }
-                None => "There is no official leaderboard because no edition is complete yet.",
             }
-            @if runs {
-                " The " a href=(board(newest)) { "provisional leaderboard" } " of edition "
-                (newest.number) " becomes official when all its matches are counted."
-            }
-        }
-        @if let Some((path, name)) = rounds_page(tournament) {
-            p { a href={ "/t/" (tournament.name) (path) } { (name) } }
-        }
-        (layout::table("Editions", "editions", &heads, tournament.editions.iter().map(row)))
-        @for edition in tournament.editions.iter().filter(|edition| !edition.plan.is_empty()) {
-            p { "Plan of edition " (edition.number) ": " (edition.plan) "." }
         }
     }
 }
 
-/// The page of the rounds, and its name, if the schedule has rounds. It selects the edition: the
-/// newest one may be hidden.
-fn rounds_page(tournament: &Tournament) -> Option<(&'static str, &'static str)> {
-    match actions::schedule(tournament)? {
-        Schedule::Knockout(_) => Some(("/bracket", "Bracket")),
-        Schedule::Swiss(_) | Schedule::Gauntlet(_) | Schedule::Ladder(_) | Schedule::Stages(_) => {
-            Some(("/rounds", "Rounds"))
+/// What the organisers announced, newest first. Older announcements are collapsed.
+fn announcements(details: &Tournament) -> Markup {
+    let (newest, older) =
+        details.announcements.split_at(details.announcements.len().min(MAX_ANNOUNCEMENTS));
+    html! {
+        @if !newest.is_empty() {
+            section.announcements aria-label="Announcements" {
+                @for one in newest { (announcement(one)) }
+                @if !older.is_empty() {
+                    details {
+                        summary { "Older announcements" }
+                        @for one in older { (announcement(one)) }
+                    }
+                }
+            }
         }
-        Schedule::RoundRobin(_)
-        | Schedule::Foursomes(_)
-        | Schedule::Tables(_)
-        | Schedule::Solo(_)
-        | Schedule::Episodes(_) => None,
     }
+}
+
+fn announcement(one: &Announcement) -> Markup {
+    html! {
+        article.notice {
+            p.quiet { (layout::timestamp(one.at_us)) }
+            (markdown::render(&one.text, &format!("announcement-{}-", one.number)))
+        }
+    }
+}
+
+/// Live updates of the newest edition, until it is over.
+pub(super) async fn live(
+    session: Session,
+    Path(tournament): Path<String>,
+) -> Result<impl IntoResponse, WebError> {
+    let request = WatchEditionRequest { tournament: tournament.clone(), edition: None };
+    let updates = session.service.watch_edition(&session.caller, request).await?;
+    let reader = session.clone();
+    let updates = updates.then(move |edition| {
+        let reader = reader.clone();
+        let tournament = tournament.clone();
+        async move {
+            let edition = edition?;
+            let newest = matches::newest(&reader, &tournament, edition.number).await;
+            let state = edition_state(&edition, reader.service.now());
+            Ok::<_, ServiceError>(html! { (state) (newest) })
+        }
+    });
+    Ok(sse::viewer_stream(session, updates, Clone::clone))
 }
 
 /// The state and the progress of an edition.
@@ -230,66 +242,5 @@ fn edition_state(edition: &Edition, now: OffsetDateTime) -> Markup {
                 ". No worker is connected; start one with " code { "arbiter worker" }
             }
         }
-        @if edition.state == "running" { p.lots { (layout::lot_counts(edition)) } }
-    }
-}
-
-/// The matches that were set aside and the reasons, with a retry button for organisers.
-pub(super) fn set_aside(aside: &[SetAsideMatch], organiser: Option<(&Session, &str)>) -> Markup {
-    html! {
-        @if !aside.is_empty() {
-            h2 { "Matches set aside" }
-            p { "These matches had too many faults and need an organiser's attention." }
-            ul {
-                @for group in SetAsideGroup::all(aside) {
-                    li {
-                        @for (index, name) in group.matches.iter().enumerate() {
-                            @if index > 0 { ", " }
-                            (layout::match_link(name))
-                        }
-                        @if !group.reasons.is_empty() { ": " (group.reasons.join("; ")) }
-                        @if group.is_of_rules() { ". Correct the rules and send the package." }
-                    }
-                }
-            }
-            @if let Some((session, tournament)) = organiser {
-                (actions::button(session, &format!("/t/{tournament}/retry"),
-                    "Retry all", None))
-            }
-        }
-    }
-}
-
-/// The settings as a table of keys and values.
-fn settings(tournament: &Tournament) -> Markup {
-    let settings = serde_json::from_str(&tournament.settings).unwrap_or_default();
-    let mut flat = Vec::new();
-    flatten("", &Value::Object(readable_settings(settings)), &mut flat);
-    let table = html! {
-        table.settings {
-            tbody {
-                @for (key, value) in flat {
-                    tr {
-                        th scope="row" { code { (key) } }
-                        td { @if value.contains('\n') { pre { (value) } } @else { (value) } }
-                    }
-                }
-            }
-        }
-    };
-    layout::scrollable("Settings", &table)
-}
-
-/// Flattens sections into dotted keys.
-fn flatten(prefix: &str, value: &Value, flat: &mut Vec<(String, String)>) {
-    match value {
-        Value::Object(keys) => {
-            for (key, value) in keys {
-                let dot = if prefix.is_empty() { "" } else { "." };
-                flatten(&format!("{prefix}{dot}{key}"), value, flat);
-            }
-        }
-        Value::String(text) => flat.push((prefix.to_owned(), text.clone())),
-        other => flat.push((prefix.to_owned(), other.to_string())),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::service::ErrorKind;
 use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
-use arbiter_proto::v1::{GetBotRequest, GetTrialRequest, TrialStatus, Version};
+use arbiter_proto::v1::{EntryForecast, GetBotRequest, GetTrialRequest, TrialStatus, Version};
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use super::error::{WebError, none_if};
 use super::flash::Flash;
 use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, bot, layout, sse};
 use crate::service::trial_is_over;
 
@@ -41,7 +42,6 @@ pub(super) async fn show(
     let live = is_live.then(|| format!("{path}/live"));
     let organiser = session.caller.is_organiser();
     let can_retry = version.state == "aside" && organiser;
-    let title = format!("{name} version {number}");
     let body = html! {
         (flash.message())
         p {
@@ -53,7 +53,10 @@ pub(super) async fn show(
         @if can_retry { (actions::button(&session, &format!("{path}/retry"), "Retry trial", None)) }
         @if let Some(bot) = &response.bot { (bot::bot_actions(&session, &tournament, bot, organiser)) }
     };
-    Ok(layout::tournament_page((&tournament, ""), &title, &session, &body))
+    let title = format!("{name} version {number}");
+    let page = TournamentPage::below(&tournament, Tab::Bots, title);
+    let page = page.with_parent(&name, format!("/t/{tournament}/bots/{name}"));
+    Ok(page.render(&session, &body).await)
 }
 
 /// Live updates of the trial, until it is over.
@@ -88,6 +91,7 @@ fn trial(status: &TrialStatus) -> Markup {
             @if status.ahead > 0 { "; " (layout::count(status.ahead, "trial", "trials")) " ahead" }
             @if !version.reason.is_empty() { ": " (version.reason) }
         }
+        @if let Some(forecast) = &version.forecast { (entry_forecast(forecast)) }
         @if !status.evidence.is_empty() {
             h2 { "Evidence" }
             pre.evidence { (status.evidence) }
@@ -102,6 +106,19 @@ fn trial(status: &TrialStatus) -> Markup {
                 summary { "Build log" }
                 pre { (status.log) }
             }
+        }
+    }
+}
+
+/// In which edition the version plays, with a link to the page that shows it.
+fn entry_forecast(forecast: &EntryForecast) -> Markup {
+    let text = forecast.text();
+    let text = text[..1].to_uppercase() + &text[1..];
+    html! {
+        p.forecast {
+            (text)
+            @if forecast.at_us > 0 { " " (layout::timestamp(forecast.at_us)) }
+            ". " a href=(forecast.path) { "Follow edition " (forecast.edition) }
         }
     }
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::entrants::Roster;
 use arbiter_coordinator::db::lots::RetryPolicy;
+use arbiter_coordinator::db::played_matches::{self, Cursor};
 use arbiter_coordinator::db::results::MatchResult;
 use arbiter_coordinator::db::tournaments::Tournament;
-use arbiter_coordinator::db::{bots, matches, played_matches, standings, tournaments, versions};
+use arbiter_coordinator::db::{bots, matches, standings, tournaments, versions};
 use arbiter_coordinator::queue::{LeasePolicy, LeasedLot, Queue, ReportStatus, Work};
 use arbiter_coordinator::rpc::decode::report;
 use arbiter_coordinator::tournament::auto_edition::{OpenOutcome, open_due};
@@ -18,7 +19,7 @@ use arbiter_coordinator::tournament::{
     AssignmentBuilder, IfRunning, OpenRequest, TournamentFile, lifecycle, open_edition,
 };
 use arbiter_games::{Game, Games, Params, Seed};
-use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId, WorkerId};
+use arbiter_proto::ids::{EditionId, TournamentId, WorkerId};
 use arbiter_proto::settings::Settings;
 use arbiter_proto::v1;
 use arbiter_ranking as ranking;
@@ -269,11 +270,11 @@ impl Fixture {
         let tournament = tournaments::get(pool, row.tournament).await.unwrap().unwrap();
         let positions = stored_plan::positions(pool, &games, &tournament, &row).await.unwrap();
         let mut matches = Vec::new();
-        let mut after = MatchNumber(-1);
+        let mut cursor = Cursor::start(false);
         loop {
-            let page = played_matches::page(pool, row.scope(), after).await.unwrap();
+            let page = played_matches::page(pool, row.scope(), cursor, false).await.unwrap();
             let Some(last) = page.last() else { break };
-            after = last.result.number;
+            cursor = cursor.moved_to(last.result.number);
             for row in &page {
                 let names: Vec<_> =
                     row.seats.0.iter().map(|seat| &roster.get(*seat).unwrap().name).collect();

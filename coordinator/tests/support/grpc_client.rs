@@ -116,7 +116,10 @@ impl Server {
     /// Creates a tournament of gomoku with three house bots.
     pub(crate) async fn create_tournament(&self, name: &str) {
         // Without bot state no match waits for another, so all lots can be leased at once.
-        let file = format!("name = \"{name}\"\ngame = \"gomoku\"\nstate = \"none\"\n");
+        let file = format!(
+            "name = \"{name}\"\ngame = \"gomoku\"\nstate = \"none\"\n\
+             [public]\nreplays = \"never\"\n"
+        );
         let request = CreateTournamentRequest { file };
         self.tournaments(Some(Role::Organiser)).create_tournament(request).await.unwrap();
         for bot in ["one", "two", "three"] {

@@ -19,7 +19,7 @@ use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::coordinator::{Config, Records};
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::results::MatchResult;
-use arbiter_coordinator::db::tournaments::NewTournament;
+use arbiter_coordinator::db::tournaments::{NewTournament, Presentation};
 use arbiter_coordinator::db::{self, bots, editions, tournaments, versions, workers};
 use arbiter_coordinator::postgres::{Durability, Postgres};
 use arbiter_coordinator::queue::{
@@ -120,6 +120,7 @@ impl Database {
             seed: Seed::of_text(name),
             seed_hash: [7; 32],
             beacon: None,
+            presentation: &Presentation::default(),
         };
         tournaments::create(&self.pool, &new, START).await.unwrap()
     }

@@ -9,6 +9,8 @@ use arbiter_schedule::{
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
+use crate::db::tournaments::{Presentation, Replays};
+
 use super::{Audit, Rerun, Submissions, TournamentFile, object};
 
 /// The word in a tournament file that means the official boards.
@@ -52,6 +54,7 @@ impl TournamentFile {
         let keeps_files = game.official.keeps_files;
         Self {
             name: name.to_owned(),
+            presentation: Presentation { replays: Replays::Always, ..Presentation::default() },
             schedule: schedule(game.official.schedule, boards.len()),
             params,
             package: None,

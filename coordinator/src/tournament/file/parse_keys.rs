@@ -1,8 +1,9 @@
 //! Reads the keys of a tournament file.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use arbiter_games::{Games, Micros, Params, Seed};
+use arbiter_games::{Game, Games, Micros, Params, Seed};
 use arbiter_proto::settings::{GamePackage, StateScope};
 use arbiter_schedule::Schedule;
 use serde::Deserialize;
@@ -12,11 +13,22 @@ use serde_json::{Map, Value, json};
 use super::super::beacon::{MAX_NAME, single_line};
 use super::game_defaults::{OFFICIAL, board, boards, count, schedule_keys};
 use super::toml_tree::{SECTIONS, STAGE, Source};
-use super::{FileError, Submissions, TournamentFile, object, stages, validate};
+use super::{FileError, Submissions, TournamentFile, object, presentation, stages, validate};
 use crate::game_package;
 
 /// The keys at the top of the file.
-const TOP: [&str; 8] = ["name", "game", "seed", "beacon", "state", "ponder", "rerun", "expected"];
+const TOP: [&str; 10] = [
+    "name",
+    "title",
+    "description",
+    "game",
+    "seed",
+    "beacon",
+    "state",
+    "ponder",
+    "rerun",
+    "expected",
+];
 
 /// The keys of `[schedule]` besides `kind`, by kind.
 pub(super) const KINDS: [(&str, &[&str]); 9] = [
@@ -58,6 +70,7 @@ impl TournamentFile {
         let audit = object(&official.audit);
         let file = Self {
             name,
+            presentation: presentation::read(source)?,
             params,
             package,
             schedule,
@@ -76,6 +89,27 @@ impl TournamentFile {
         };
         validate::validate(file, source)
     }
+}
+
+/// The names of all keys of a file for a game, with dots, such as `limits.memory`: those that people
+/// write. Keys of stages and of packages are left out.
+pub(super) fn known_keys(game: &Game) -> BTreeSet<String> {
+    let official = TournamentFile::official("any", game);
+    let section = |name: &str, keys: Vec<&str>| -> Vec<String> {
+        keys.into_iter().map(|key| format!("{name}.{key}")).collect()
+    };
+    let kinds = KINDS.iter().flat_map(|(_, keys)| keys.iter().copied());
+    let sections = [
+        section("params", game.param_keys()),
+        section("schedule", ["kind"].into_iter().chain(kinds).collect()),
+        section("clock", keys(&object(&official.clock))),
+        section("limits", keys(&object(&official.limits))),
+        section("submissions", submission_keys(&object(&official.submissions))),
+        section("public", vec!["replays"]),
+        section("audit", keys(&object(&official.audit))),
+        section("house", vec!["bots"]),
+    ];
+    TOP.into_iter().map(ToOwned::to_owned).chain(sections.into_iter().flatten()).collect()
 }
 
 /// The names of keys, for a message.
@@ -102,7 +136,10 @@ fn required(source: &Source, key: &'static str, remedy: &str) -> Result<String, 
 }
 
 /// A key at the top.
-fn top<T: DeserializeOwned>(source: &Source, key: &'static str) -> Result<Option<T>, FileError> {
+pub(super) fn top<T: DeserializeOwned>(
+    source: &Source,
+    key: &'static str,
+) -> Result<Option<T>, FileError> {
     let value = source.root.get(key).map(T::deserialize);
     value.transpose().map_err(|error| source.blame("", key, &error))
 }
@@ -129,7 +166,7 @@ fn beacon(source: &Source) -> Result<Option<String>, FileError> {
 ///
 /// If that fails, the keys are tried one by one, so that the error names the first wrong key. If
 /// each key alone is valid, the error is about the section.
-fn section<T, E: Display>(
+pub(super) fn section<T, E: Display>(
     source: &Source,
     name: &'static str,
     official: &Map<String, Value>,
@@ -272,8 +309,12 @@ fn board_list(
 
 fn submissions(source: &Source, official: &TournamentFile) -> Result<Submissions, FileError> {
     let official = object(&official.submissions);
-    let allowed: Vec<_> = keys(&official).into_iter().chain(["closes", "freeze"]).collect();
-    section(source, "submissions", &official, &allowed, from_value)
+    section(source, "submissions", &official, &submission_keys(&official), from_value)
+}
+
+/// The keys of `[submissions]`. `official` has those with defaults.
+fn submission_keys(official: &Map<String, Value>) -> Vec<&str> {
+    keys(official).into_iter().chain(["closes", "freeze"]).collect()
 }
 
 fn house(source: &Source) -> Result<Vec<String>, FileError> {

@@ -8,8 +8,10 @@ use arbiter_schedule::{
 };
 
 use super::*;
+use crate::db::tournaments::Replays;
 
 mod stages;
+mod template;
 
 /// Parses a file of this game with these lines. They begin at line 3.
 fn file(game: &str, lines: &str) -> Result<TournamentFile, FileError> {
@@ -87,6 +89,47 @@ fn a_beacon_is_published_after_entry_has_closed() {
         let error = refusal("tricks", &format!("beacon = {invalid}\n{closes}"));
         assert!(error.starts_with("line 3: beacon"), "{error}");
     }
+}
+
+#[test]
+fn a_title_is_a_line_and_a_description_is_markdown() {
+    let text = "title = \" Spring Cup \"\ndescription = \"\"\"\n# Prizes\r\n\n- a cup\n\"\"\"\n";
+    let parsed = file("tricks", text).unwrap();
+    let expected = Presentation {
+        title: Some("Spring Cup".to_owned()),
+        description: Some("# Prizes\n\n- a cup".to_owned()),
+        replays: Replays::Always,
+    };
+    assert_eq!(parsed.presentation, expected);
+    // They have separate columns in the database.
+    let json = parsed.to_json();
+    assert!(["title", "description", "public"].iter().all(|key| json.get(key).is_none()));
+    let empty = file("tricks", "title = \"\"\ndescription = \" \"").unwrap().presentation;
+    assert_eq!((empty.title, empty.description), (None, None));
+    let longest = "é".repeat(presentation::MAX_TITLE);
+    assert!(file("tricks", &format!("title = \"{longest}\"")).is_ok());
+    for (key, value) in [
+        ("title", format!("\"{longest}e\"")),
+        ("title", "\"a\\nb\"".to_owned()),
+        ("description", format!("\"{}\"", "x".repeat(presentation::MAX_DESCRIPTION + 1))),
+        ("description", "\"a\\u0000b\"".to_owned()),
+        ("description", "5".to_owned()),
+    ] {
+        let error = refusal("tricks", &format!("{key} = {value}"));
+        assert!(error.starts_with(&format!("line 3: {key}")), "{error}");
+    }
+}
+
+#[test]
+fn replays_are_public_unless_the_file_says_otherwise() {
+    let replays = |lines| file("tricks", lines).unwrap().presentation.replays;
+    assert_eq!(replays(""), Replays::Always);
+    assert_eq!(replays("[public]\nreplays = \"after_close\""), Replays::AfterClose);
+    assert_eq!(replays("public.replays = \"never\""), Replays::Never);
+    let error = refusal("tricks", "[public]\nreplays = \"later\"");
+    let expected = "line 4: [public] replays = \"later\": write one of \"never\", \
+        \"after_close\", \"always\"";
+    assert_eq!(error, expected);
 }
 
 #[test]

@@ -26,8 +26,8 @@ pub(super) struct Source {
 }
 
 /// All sections.
-pub(super) const SECTIONS: [&str; 8] =
-    ["params", "schedule", "clock", "limits", "submissions", "audit", "house", "package"];
+pub(super) const SECTIONS: [&str; 9] =
+    ["params", "schedule", "clock", "limits", "submissions", "public", "audit", "house", "package"];
 
 /// The section of a stage; there is one for each.
 pub(super) const STAGE: &str = "stage";

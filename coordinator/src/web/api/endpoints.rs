@@ -11,7 +11,7 @@ use super::brackets::Bracket;
 use super::endpoint::Endpoint;
 use super::leaderboards::{EditionStanding, HeadToHead, Leaderboard, Statistics};
 use super::matches::{Match, MatchSteps, PlannedMatch};
-use super::pagination::{Limit, Page};
+use super::pagination::{Limit, Order, Page};
 use super::response::RecordLines;
 use super::rounds::EditionRounds;
 use super::tournaments::{Certificate, Edition, EditionCheck, Estimate, Tournament};
@@ -225,7 +225,16 @@ endpoints! {
         tournament; edition or official;
         /// Only matches of this bot.
         bot?: String;
-        /// Only matches after this number.
+        /// Only matches of `bot` against this bot.
+        opponent?: String;
+        /// Only matches that `bot` forfeited; without `bot`, those that any bot forfeited.
+        forfeit?: bool;
+        /// Only matches of this version of `bot`. Without `edition`, those of the newest complete
+        /// edition in which it takes part.
+        version?: Option<i32>;
+        /// By number: the smallest or the greatest first.
+        order?: Order;
+        /// Only matches that follow the match with this number in the order of the list.
         after?: Option<i64>;
         /// Maximum number of matches on a page.
         limit?: Limit;
@@ -236,16 +245,16 @@ endpoints! {
         match;
     }
 
-    /// The record of a match, line by line. For organisers and the owners of its bots. Owners get a
-    /// version without the private data of other bots.
+    /// The record of a match, line by line. For organisers, for the owners of its bots and, if the
+    /// tournament shows its replays, for everyone. Only organisers get the private data of others.
     GetRecord -> RecordLines,
-        tag "matches" at "tournaments/{tournament}/matches/{number}/record" for Player {
+        tag "matches" at "tournaments/{tournament}/matches/{number}/record" {
         match;
     }
 
     /// Steps of a match, replayed from its record. For callers who can see the record.
     GetMatchSteps -> MatchSteps,
-        tag "matches" at "tournaments/{tournament}/matches/{number}/steps" for Player {
+        tag "matches" at "tournaments/{tournament}/matches/{number}/steps" {
         match;
         /// The first step, from 0.
         from?: u32;

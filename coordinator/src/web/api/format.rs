@@ -38,7 +38,7 @@ impl ForfeitCounts {
 }
 
 /// A time in RFC 3339, from microseconds since 1970; `None` if out of range.
-pub(super) fn rfc3339_from_micros(micros: i64) -> Option<String> {
+pub(in crate::web) fn rfc3339_from_micros(micros: i64) -> Option<String> {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok().and_then(rfc3339)
 }
 

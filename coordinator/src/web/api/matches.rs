@@ -14,8 +14,8 @@ use tokio_stream::StreamExt as _;
 use super::bots::Evidence;
 use super::endpoint::{Handler, RequestContext};
 use super::endpoints::{GetMatch, GetMatchSteps, GetRecord, ListMatches, ListPlannedMatches};
-use super::format::{hex_hash, non_empty};
-use super::pagination::{Limit, Page, with_parameter};
+use super::format::{hex_hash, non_empty, rfc3339_from_micros};
+use super::pagination::{Limit, Order, Page, with_parameter};
 use super::problem::Problem;
 use super::resource::all;
 use super::response::RecordLines;
@@ -44,6 +44,15 @@ resource! {
         seed_key: Option<String> = message.block.map(|key| key.to_string());
         /// The index of the tournament's board, from 0, if there are several.
         board: Option<i32>;
+        /// The number of the edition that added it. Later editions may share it.
+        edition: i32;
+        /// Its stage, from 1, in schedules with rounds that follow from results. Only in lists.
+        stage: Option<u32>;
+        /// Its round in the stage, from 1, if the stage has several rounds. Only in lists.
+        round: Option<u32>;
+        /// When its result was stored, once played.
+        #[schemars(extend("format" = "date-time"))]
+        reported_at: Option<String> = message.reported_us.and_then(rfc3339_from_micros);
         /// The BLAKE3 hash of the transcript, once played.
         transcript: Option<String> = hex_hash(&message.transcript);
         /// The wall-clock duration, once played.
@@ -66,6 +75,8 @@ resource! {
         bot: String;
         /// The number of its version.
         version: i32;
+        /// The BLAKE3 hash of the bundle of this version.
+        digest: Option<String> = hex_hash(&message.digest);
         /// Its score, most significant component first; empty before the match is played.
         score: Vec<i64>;
         /// The kind of forfeit: `clock`, `illegal`, `gone` or `flood`; null if there was none.
@@ -79,31 +90,44 @@ resource! {
     }
 }
 
+impl ListMatches {
+    /// Requests the matches of the page, and one more to see whether another page follows.
+    fn request(&self) -> v1::ListMatchesRequest {
+        v1::ListMatchesRequest {
+            bot: self.bot.clone(),
+            opponent: self.opponent.clone(),
+            forfeits_only: self.forfeit,
+            version: self.version.unwrap_or_default(),
+            newest_first: self.order == Order::Newest,
+            rounds: true,
+            ..list_request(self.tournament.clone(), self.edition, self.after, self.limit)
+        }
+    }
+}
+
 impl Handler for ListMatches {
     async fn etag_basis(&self, context: &RequestContext) -> Result<Option<String>, Problem> {
+        if self.version.is_some() && self.edition.is_none() {
+            return Ok(None);
+        }
         context.etag_basis(&self.tournament, self.edition, DefaultEdition::Official).await
     }
 
     async fn handle(self, context: &RequestContext) -> Result<Page<Match>, Problem> {
-        let Self { tournament, edition, bot, after, limit } = self;
+        let mut request = self.request();
         // All pages are of the same edition, even if another one becomes official meanwhile.
-        let board = v1::LeaderboardRef { tournament: tournament.clone(), edition };
-        let (edition, _) = context
-            .service
-            .edition_of(Some(board), DefaultEdition::Official, context.caller())
-            .await?;
-        let edition_number = edition.number;
-        let request = list_request((tournament, Some(edition_number)), bot, after, limit);
+        let edition = context.service.listed_edition(context.caller(), &request).await?.number;
+        request.edition = Some(edition);
         let mut matches = context.service.list_matches(context.caller(), request).await?;
         let mut items: Vec<Match> = Vec::new();
         while let Some(status) = matches.next().await {
             items.push(status?.into());
         }
-        let more = items.len() > limit.entries();
-        items.truncate(limit.entries());
+        let more = items.len() > self.limit.entries();
+        items.truncate(self.limit.entries());
         let last = items.last().filter(|_| more);
         let last = last.and_then(|last| last.r#match.parse::<MatchName>().ok());
-        let next = last.map(|last| next_page_url(&context.uri, edition_number, last.number));
+        let next = last.map(|last| next_page_url(&context.uri, edition, last.number));
         Ok(Page { items, next })
     }
 }
@@ -118,13 +142,13 @@ fn next_page_url(uri: &Uri, edition: i32, last: MatchNumber) -> String {
 
 /// Requests the matches of a page, and one more to see whether another page follows.
 fn list_request(
-    (tournament, edition): (String, Option<i32>),
-    bot: String,
+    tournament: String,
+    edition: Option<i32>,
     after: Option<i64>,
     limit: Limit,
 ) -> v1::ListMatchesRequest {
     let limit = limit.0 + 1;
-    v1::ListMatchesRequest { tournament, edition, bot, after, limit, positions: false }
+    v1::ListMatchesRequest { tournament, edition, after, limit, ..Default::default() }
 }
 
 fn name(tournament: String, number: i64) -> String {
@@ -247,7 +271,7 @@ pub(super) struct PlannedMatch {
 impl Handler for ListPlannedMatches {
     async fn handle(self, context: &RequestContext) -> Result<Page<PlannedMatch>, Problem> {
         let Self { tournament, edition, after, limit } = self;
-        let request = list_request((tournament.clone(), edition), String::new(), after, limit);
+        let request = list_request(tournament.clone(), edition, after, limit);
         let service::Planned { edition, roster, mut matches } =
             context.service.planned_matches(context.caller(), request).await?;
         let more = matches.len() > limit.entries();

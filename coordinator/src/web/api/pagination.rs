@@ -53,6 +53,31 @@ impl Limit {
     }
 }
 
+/// The order of a list by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Order {
+    /// The smallest number first.
+    #[default]
+    Oldest,
+    /// The greatest number first.
+    Newest,
+}
+
+impl JsonSchema for Order {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Order".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": ["oldest", "newest"], "default": "oldest"})
+    }
+}
+
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(super) struct Page<T> {

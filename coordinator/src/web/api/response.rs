@@ -1,21 +1,19 @@
 //! Response bodies: JSON, or the lines of a record.
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 
+use super::super::download;
 use super::problem::Problem;
+use crate::service::HeldRecord;
 
 /// A record is sent in chunks of this size, in bytes.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Maximum number of chunks waiting to be sent.
-const MAX_QUEUED_CHUNKS: usize = 2;
 
 /// An encoded response body.
 pub(super) struct EncodedBody {
@@ -55,7 +53,7 @@ impl<T: Serialize + JsonSchema + Send> ResponseBody for T {
 }
 
 /// A record (JSON Lines), compressed by Zstandard.
-pub(super) struct RecordLines(pub(super) Vec<u8>);
+pub(super) struct RecordLines(pub(super) HeldRecord);
 
 impl ResponseBody for RecordLines {
     fn content(_: &mut SchemaGenerator) -> (&'static str, Value) {
@@ -64,22 +62,18 @@ impl ResponseBody for RecordLines {
     }
 
     fn encode(self, headers: &HeaderMap) -> Result<EncodedBody, Problem> {
-        let compressed = Bytes::from(self.0);
         let values = headers.get_all(header::ACCEPT_ENCODING).into_iter();
         let mut encodings =
             values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
         let accepts_zstd = encodings.any(|encoding| encoding.trim() == "zstd");
-        let body = if accepts_zstd {
-            Body::from(compressed.clone())
-        } else {
-            decompress(compressed.clone())
-        };
+        let body =
+            if accepts_zstd { download::record(&self.0) } else { decompress(self.0.clone()) };
         let encoding = accepts_zstd.then_some("zstd");
         Ok(EncodedBody {
             media_type: "application/x-ndjson",
             encoding,
             body,
-            tagged: Some(compressed),
+            tagged: Some(Bytes::from_owner(self.0)),
         })
     }
 }
@@ -91,21 +85,24 @@ fn read_chunk(text: &mut impl Read) -> io::Result<Bytes> {
     Ok(chunk.into())
 }
 
-/// Decompresses chunk by chunk, as fast as the client reads.
-fn decompress(compressed: Bytes) -> Body {
-    let (sender, chunks) = mpsc::channel(MAX_QUEUED_CHUNKS);
-    tokio::task::spawn_blocking(move || {
-        let mut decoder = arbiter_replay::unpack(&compressed);
-        loop {
-            let chunk = match &mut decoder {
-                Ok(decoder) => read_chunk(decoder),
-                Err(error) => Err(io::Error::from(error.kind())),
-            };
-            let is_last = !matches!(&chunk, Ok(chunk) if !chunk.is_empty());
-            if sender.blocking_send(chunk).is_err() || is_last {
-                return;
-            }
+/// Decompresses chunk by chunk, as fast as the client reads. A public reader has a deadline.
+fn decompress(compressed: HeldRecord) -> Body {
+    let mut decoder = Some(arbiter_replay::unpack_from(Cursor::new(compressed.clone())));
+    let chunks = std::iter::from_fn(move || {
+        // An error is the last item.
+        let mut opened = decoder.take()?;
+        let chunk = match &mut opened {
+            _ if compressed.is_too_late() => Err(io::ErrorKind::TimedOut.into()),
+            Ok(reader) => read_chunk(reader),
+            Err(error) => Err(io::Error::from(error.kind())),
+        };
+        if matches!(&chunk, Ok(bytes) if bytes.is_empty()) {
+            return None;
         }
+        if chunk.is_ok() {
+            decoder = Some(opened);
+        }
+        Some(chunk)
     });
-    Body::from_stream(ReceiverStream::new(chunks))
+    Body::from_stream(tokio_stream::iter(chunks))
 }

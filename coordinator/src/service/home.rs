@@ -1,0 +1,136 @@
+//! The data of the home page: a card for each tournament, with its progress and its leader.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_proto::ids::TournamentId;
+use arbiter_proto::v1;
+use time::OffsetDateTime;
+
+use super::tournament_heading::TournamentHeading;
+use super::{Caller, Result, Service};
+use crate::db::editions::{self, Edition};
+use crate::db::tournaments::{Tournament, TournamentState};
+use crate::db::{bots, tournaments};
+
+/// Maximum age of the data.
+const MAX_AGE: Duration = Duration::from_secs(1);
+/// Tournaments that are over have a card if they are among the newest ones.
+const MAX_OVER: usize = 24;
+
+/// The tournaments of the home page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HomePage {
+    /// Open tournaments: those with a running edition first, then by the end of entry.
+    pub(crate) open: Vec<TournamentCard>,
+    /// Tournaments that are over, newest first.
+    pub(crate) over: Vec<TournamentCard>,
+    /// The number of older ones that are over.
+    pub(crate) older: usize,
+}
+
+/// A tournament on the home page.
+#[derive(Clone, Debug)]
+pub(crate) struct TournamentCard {
+    pub(crate) heading: TournamentHeading,
+    /// The number of bots that have entered and were not withdrawn.
+    pub(crate) entered: i64,
+    /// The running edition.
+    pub(crate) running: Option<v1::Edition>,
+    /// The best bot.
+    pub(crate) leader: Option<Leader>,
+}
+
+/// The best bot of a tournament.
+#[derive(Clone, Debug)]
+pub(crate) struct Leader {
+    pub(crate) bot: String,
+    /// The number of the edition.
+    pub(crate) edition: i32,
+    /// When the edition was complete. None while it runs: then the leaderboard is provisional.
+    pub(crate) since: Option<OffsetDateTime>,
+}
+
+impl HomePage {
+    /// The newest official results, newest first: cards with a leader of a complete edition.
+    pub(crate) fn results(&self, limit: usize) -> Vec<(&TournamentCard, &Leader, OffsetDateTime)> {
+        let cards = self.open.iter().chain(&self.over);
+        let mut results: Vec<_> = cards
+            .filter_map(|card| {
+                let leader = card.leader.as_ref()?;
+                Some((card, leader, leader.since?))
+            })
+            .collect();
+        results.sort_by_key(|(_, _, since)| Reverse(*since));
+        results.truncate(limit);
+        results
+    }
+}
+
+impl Service {
+    /// The tournaments of the home page. They may be a second old.
+    pub(crate) async fn home_page(&self, caller: &Caller) -> Result<Arc<HomePage>> {
+        let key = caller.is_organiser();
+        if let Some(page) = self.home_pages.get(&key, Some(MAX_AGE)) {
+            return Ok(page);
+        }
+        let page = self.read_home_page(caller).await?;
+        Ok(self.home_pages.insert(key, page))
+    }
+
+    async fn read_home_page(&self, caller: &Caller) -> Result<HomePage> {
+        let entered = bots::entered_by_tournament(&self.pool).await?;
+        let count = |id: TournamentId| entered.get(&id).copied().unwrap_or_default();
+        let mut page = HomePage::default();
+        for tournament in tournaments::list(&self.pool).await? {
+            let is_open = tournament.state == TournamentState::Open;
+            if !is_open && page.over.len() == MAX_OVER {
+                page.older += 1;
+                continue;
+            }
+            let entered = count(tournament.id);
+            let card = self.tournament_card(&tournament, entered, caller).await?;
+            if is_open { page.open.push(card) } else { page.over.push(card) }
+        }
+        let far = OffsetDateTime::UNIX_EPOCH + time::Duration::days(1_000_000);
+        page.open.sort_by_key(|card| (card.running.is_none(), card.heading.closes.unwrap_or(far)));
+        Ok(page)
+    }
+
+    async fn tournament_card(
+        &self,
+        tournament: &Tournament,
+        entered: i64,
+        caller: &Caller,
+    ) -> Result<TournamentCard> {
+        let visibility = self.visibility(tournament, caller)?;
+        let running = editions::running(&self.pool, tournament.id).await?;
+        let official = match self.official(tournament, &visibility).await? {
+            Some(id) => editions::get(&self.pool, id).await?,
+            None => None,
+        };
+        let visible = running.as_ref().filter(|edition| visibility.shows(edition));
+        let leader = match official.as_ref().or(visible) {
+            Some(edition) => self.leader(edition).await?,
+            None => None,
+        };
+        let running = match running {
+            Some(edition) => Some(self.edition_message(edition, None).await?),
+            None => None,
+        };
+        Ok(TournamentCard { heading: self.heading_of(tournament)?, entered, running, leader })
+    }
+
+    /// The first bot of the leaderboard, once a match is counted.
+    async fn leader(&self, edition: &Edition) -> Result<Option<Leader>> {
+        let board = self.boards.get(edition).await?;
+        let first = board.places.first().filter(|_| board.counted > 0);
+        let bot = first.and_then(|place| board.roster.get(place.contestant.entrant));
+        Ok(bot.map(|bot| Leader {
+            bot: bot.name.clone(),
+            edition: edition.number,
+            since: edition.ended_at,
+        }))
+    }
+}

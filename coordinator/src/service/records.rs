@@ -1,0 +1,342 @@
+//! Records of matches: who may read them, and how much memory their readers take.
+//!
+//! Organisers read whole records. Owners of bots in the match, and everyone if the tournament shows
+//! its replays, read records without the private data of other owners ([`record_redaction`]). There
+//! is a record only when its match is over, so a record of a game with hidden information helps no
+//! bot in that match. While a tournament is frozen, only records of visible results can be read.
+//!
+//! A record is in memory while it is sent. Readers without a token could open many and read slowly.
+//! So [`PublicReads`] limits the bytes of records on their way to readers who own no bot in the
+//! match, and the time that each of these readers may take.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_games::Games;
+use arbiter_proto::ids::{MatchId, MatchName, MatchNumber};
+use arbiter_proto::v1::{GetRecordRequest, RecordPiece};
+use arbiter_ranking::Entrant;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::concurrency_limit::ConcurrencyLimit;
+use super::matches::find_bot;
+use super::{Caller, ResponseStream, Result, Service, ServiceError, match_name};
+use crate::access::Role;
+use crate::db::records::{Record, Slice};
+use crate::db::tournaments::{Replays, Tournament, TournamentState};
+use crate::db::{editions, entrants, records};
+use crate::record_redaction;
+use crate::record_store::StoreError;
+
+/// The size of a piece of a record, in bytes.
+const PIECE_BYTES: usize = 256 << 10;
+/// Pieces that wait until the client reads them.
+const QUEUED_PIECES: usize = 2;
+
+/// Bytes of records on their way to public readers.
+const BUDGET: usize = 64 << 20;
+/// Memory of a public reader besides the record, in bytes: the window of a decompressor.
+const OVERHEAD: usize = 1 << 20;
+/// The unit in which bytes are reserved.
+const UNIT: usize = 1 << 10;
+/// How long a public reader waits for its share before it is refused.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// How long a public reader may take at any speed.
+const GRACE: Duration = Duration::from_secs(60);
+/// The slowest average speed of a public reader after that, in bytes a second.
+const RATE: usize = 64 << 10;
+
+/// Limits what public readers of records take.
+#[derive(Clone, Debug)]
+pub(super) struct PublicReads {
+    /// Records that are read and redacted at the same time.
+    concurrent: ConcurrencyLimit,
+    budget: Arc<Semaphore>,
+    max_wait: Duration,
+    grace: Duration,
+    /// In bytes a second.
+    rate: usize,
+}
+
+impl Default for PublicReads {
+    fn default() -> Self {
+        Self {
+            concurrent: ConcurrencyLimit::default(),
+            budget: Arc::new(Semaphore::new(BUDGET / UNIT)),
+            max_wait: MAX_WAIT,
+            grace: GRACE,
+            rate: RATE,
+        }
+    }
+}
+
+impl PublicReads {
+    /// Waits until there is room for a record.
+    async fn hold(&self, bytes: Vec<u8>) -> Result<HeldRecord> {
+        let units = (bytes.len() + OVERHEAD).div_ceil(UNIT).min(BUDGET / UNIT);
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let reservation = Arc::clone(&self.budget).acquire_many_owned(units);
+        let Ok(Ok(permit)) = timeout(self.max_wait, reservation).await else {
+            return Err(ServiceError::resource_exhausted(
+                "too many records are being read; try again in a moment",
+            ));
+        };
+        let seconds = u64::try_from(bytes.len() / self.rate).unwrap_or(u64::MAX);
+        let deadline = Instant::now() + self.grace + Duration::from_secs(seconds);
+        let public = Some(PublicRead { _permit: permit, deadline });
+        Ok(HeldRecord(Arc::new(Held { bytes, public })))
+    }
+}
+
+/// The share of a public reader.
+#[derive(Debug)]
+struct PublicRead {
+    _permit: OwnedSemaphorePermit,
+    /// When the reader must be done.
+    deadline: Instant,
+}
+
+/// A compressed record in memory, with the share of its reader. Clones are the same record.
+#[derive(Clone)]
+pub(crate) struct HeldRecord(Arc<Held>);
+
+struct Held {
+    bytes: Vec<u8>,
+    /// None for readers without limits.
+    public: Option<PublicRead>,
+}
+
+impl fmt::Debug for HeldRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HeldRecord({} bytes)", self.0.bytes.len())
+    }
+}
+
+impl AsRef<[u8]> for HeldRecord {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.bytes
+    }
+}
+
+impl Deref for HeldRecord {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0.bytes
+    }
+}
+
+impl HeldRecord {
+    /// Whether its reader took too long.
+    pub(crate) fn is_too_late(&self) -> bool {
+        self.0.public.as_ref().is_some_and(|public| public.deadline <= Instant::now())
+    }
+
+    /// Its pieces. They end with an error if the reader takes too long.
+    fn pieces(self) -> ResponseStream<RecordPiece> {
+        let Some(deadline) = self.0.public.as_ref().map(|public| public.deadline) else {
+            let begins = (0..self.len()).step_by(PIECE_BYTES);
+            let piece = move |begin| {
+                let end = self.len().min(begin + PIECE_BYTES);
+                Ok(RecordPiece { bytes: self[begin..end].to_vec() })
+            };
+            return Box::pin(tokio_stream::iter(begins.map(piece)));
+        };
+        let (sender, pieces) = mpsc::channel(QUEUED_PIECES + 1);
+        tokio::spawn(async move {
+            // A reader that stalls gets the error when it reads again.
+            let Ok(late) = sender.clone().reserve_owned().await else { return };
+            for piece in self.chunks(PIECE_BYTES) {
+                let piece = RecordPiece { bytes: piece.to_vec() };
+                match timeout_at(deadline, sender.send(Ok(piece))).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return,
+                    Err(_) => {
+                        let error = "the record was read too slowly; read it again";
+                        late.send(Err(ServiceError::unavailable(error)));
+                        return;
+                    }
+                }
+            }
+        });
+        Box::pin(ReceiverStream::new(pieces))
+    }
+}
+
+impl Service {
+    /// Fetches the record of a match from the database or the store.
+    pub(super) async fn fetch_record(
+        &self,
+        tournament: &Tournament,
+        number: MatchNumber,
+        record: Record<Vec<u8>>,
+    ) -> Result<Vec<u8>> {
+        let Slice { pack, start, length } = match record {
+            Record::InDatabase(bytes) => return Ok(bytes),
+            Record::InPack(slice) => slice,
+        };
+        let start = u64::from(start.cast_unsigned());
+        let range = start..start + u64::from(length.cast_unsigned());
+        let fetched = match &self.store {
+            Some(store) => store.get(tournament.id, pack, range).await,
+            None => Err(StoreError::NotConfigured),
+        };
+        fetched.map_err(|error| {
+            let name = match_name(tournament, number);
+            tracing::error!(%name, %error, "cannot fetch a record");
+            ServiceError::unavailable(format!(
+                "the record of match {name} cannot be fetched; the log says why"
+            ))
+        })
+    }
+
+    /// The record of a match that the caller may see, in pieces.
+    pub(crate) async fn get_record(
+        &self,
+        caller: &Caller,
+        request: GetRecordRequest,
+    ) -> Result<ResponseStream<RecordPiece>> {
+        Ok(self.record(caller, &request.r#match).await?.pieces())
+    }
+
+    /// The compressed record of a match, as the caller may see it.
+    pub(crate) async fn record(&self, caller: &Caller, name: &str) -> Result<HeldRecord> {
+        let name: MatchName = name.parse()?;
+        let (tournament, id) = self.named_match(&name).await?;
+        let planned = self.planned_match(&name, id).await?;
+        if caller.is_organiser() {
+            let bytes = self.stored_record(&tournament, id).await?;
+            return Ok(HeldRecord(Arc::new(Held { bytes, public: None })));
+        }
+        let infos = entrants::of_seats(&self.pool, &planned.seats.0).await?;
+        let owns = |entrant: &Entrant| {
+            find_bot(&infos, *entrant).is_some_and(|bot| caller.is_owner(bot.owner))
+        };
+        let owned_seats: Vec<_> = planned.seats.0.iter().map(owns).collect();
+        let is_owner = owned_seats.contains(&true);
+        if !is_owner && !shows_replays(&tournament) {
+            return Err(refusal(caller, &tournament, &name));
+        }
+        let visibility = self.visibility(&tournament, caller)?;
+        if self.visible_results(&visibility, id.tournament, &[id.number]).await?.is_empty() {
+            return Err(visibility.refusal());
+        }
+        if is_owner {
+            let whole = self.stored_record(&tournament, id).await?;
+            let (bytes, _) = redact(&name, whole, owned_seats, None).await?;
+            return Ok(HeldRecord(Arc::new(Held { bytes, public: None })));
+        }
+        let permit = self.public_reads.concurrent.acquire(caller).await?;
+        let whole = self.stored_record(&tournament, id).await?;
+        let (bytes, _permit) = redact(&name, whole, owned_seats, permit).await?;
+        self.public_reads.hold(bytes).await
+    }
+
+    /// Whether everyone may see the record of a match. `anonymous` is a caller without a token.
+    pub(crate) async fn shows_record(&self, anonymous: &Caller, name: &str) -> Result<bool> {
+        let (tournament, id) = self.named_match(&name.parse()?).await?;
+        let visibility = self.visibility(&tournament, anonymous)?;
+        let visible = self.visible_results(&visibility, id.tournament, &[id.number]).await?;
+        Ok(shows_replays(&tournament) && !visible.is_empty())
+    }
+
+    /// The whole record of a match.
+    async fn stored_record(&self, tournament: &Tournament, id: MatchId) -> Result<Vec<u8>> {
+        let row = records::find(&self.pool, id).await?;
+        let row = row.ok_or_else(|| {
+            let name = match_name(tournament, id.number);
+            ServiceError::failed_precondition(format!("match {name} has no record yet"))
+        })?;
+        self.fetch_record(tournament, id.number, row).await
+    }
+
+    /// The games that the record of a match may name.
+    pub(crate) async fn games_of_match(&self, name: &str) -> Result<Games> {
+        let (_, id) = self.named_match(&name.parse()?).await?;
+        self.games_of(editions::adding(&self.pool, id).await?).await
+    }
+}
+
+/// Whether everyone may see the records of a tournament's visible matches.
+fn shows_replays(tournament: &Tournament) -> bool {
+    match tournament.presentation.replays {
+        Replays::Never => false,
+        Replays::AfterClose => tournament.state != TournamentState::Open,
+        Replays::Always => true,
+    }
+}
+
+/// Why a caller may not see the record of a match in which it has no bot.
+fn refusal(caller: &Caller, tournament: &Tournament, name: &MatchName) -> ServiceError {
+    let until = match tournament.presentation.replays {
+        Replays::AfterClose => "; everyone sees its replays when the tournament is over",
+        Replays::Never | Replays::Always => "",
+    };
+    match caller.require(Role::Player) {
+        Ok(_) => ServiceError::permission_denied(format!(
+            "none of your bots plays in match {name}{until}"
+        )),
+        Err(error) if matches!(caller, Caller::Anonymous) => {
+            ServiceError::unauthenticated(format!("{}{until}", error.message()))
+        }
+        Err(error) => error,
+    }
+}
+
+/// Removes from a record the private data of the owners of other seats. Keeps the permit until then,
+/// also if the request is dropped meanwhile.
+async fn redact(
+    name: &MatchName,
+    record: Vec<u8>,
+    owned_seats: Vec<bool>,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>)> {
+    let work = move || (record_redaction::redact(&record, &owned_seats), permit);
+    let result = tokio::task::spawn_blocking(work).await;
+    let (redacted, kept_permit) = result.map_err(|_| ServiceError::stopping())?;
+    let bytes = redacted.map_err(|error| {
+        tracing::error!(%name, %error, "cannot read a record");
+        let error = format!("the record of match {name} cannot be read; the log says why");
+        ServiceError::internal(error)
+    })?;
+    Ok((bytes, kept_permit))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_stream::StreamExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn public_readers_share_a_budget() {
+        let reads = PublicReads { max_wait: Duration::ZERO, ..PublicReads::default() };
+        let large = reads.hold(vec![7; BUDGET]).await.unwrap();
+        let refused = reads.hold(vec![7]).await.unwrap_err();
+        assert!(refused.message().contains("try again"), "{refused}");
+        let mut pieces = large.pieces();
+        assert_eq!(pieces.next().await.unwrap().unwrap().bytes, [7; PIECE_BYTES]);
+        assert!(reads.hold(vec![7]).await.is_err(), "it is still being sent");
+        let rest: Vec<_> = pieces.map(|piece| piece.unwrap().bytes.len()).collect().await;
+        assert_eq!(rest.iter().sum::<usize>(), BUDGET - PIECE_BYTES);
+        let small = reads.hold(vec![7]).await.unwrap();
+        assert_eq!(small.pieces().collect::<Vec<_>>().await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_slow_public_reader_gets_an_error() {
+        let slow =
+            PublicReads { grace: Duration::ZERO, rate: usize::MAX, ..PublicReads::default() };
+        let record = slow.hold(vec![7; 8 * PIECE_BYTES]).await.unwrap();
+        assert!(record.is_too_late());
+        let pieces: Vec<_> = record.pieces().collect().await;
+        assert!(pieces.len() < 8, "{} pieces", pieces.len());
+        assert!(pieces.last().unwrap().is_err());
+        let budget = slow.budget;
+        assert_eq!(budget.available_permits(), BUDGET / UNIT, "its share is free again");
+    }
+}

@@ -1,0 +1,92 @@
+//! What every page of a tournament shows above its content: its title, its state, and whether its
+//! leaderboards are frozen.
+
+use arbiter_schedule::Schedule;
+use serde::Deserialize as _;
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use super::leaderboard_freeze::{entry_rules, unreadable};
+use super::{Caller, Result, Service};
+use crate::db::tournaments::{Tournament, TournamentState};
+use crate::tournament::file::TournamentFile;
+
+/// The heading of a tournament.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TournamentHeading {
+    /// Its name, as in commands.
+    pub(crate) name: String,
+    /// Its title for people: its name if the file has no title.
+    pub(crate) title: String,
+    /// Its game.
+    pub(crate) game: String,
+    pub(crate) state: TournamentState,
+    /// The page of its rounds, in schedules with rounds.
+    pub(crate) rounds: Option<RoundsView>,
+    /// Since when its leaderboards are frozen for the public. None if they are not frozen now.
+    pub(crate) frozen_since: Option<OffsetDateTime>,
+    /// When entry closes or closed.
+    pub(crate) closes: Option<OffsetDateTime>,
+}
+
+/// How the rounds of a schedule are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RoundsView {
+    /// A knockout has a bracket.
+    Bracket,
+    /// Other schedules have standings and pairings of each round.
+    Rounds,
+}
+
+impl TournamentHeading {
+    /// Whether bots may enter now, as far as the time decides it.
+    pub(crate) fn is_open(&self, now: OffsetDateTime) -> bool {
+        self.state == TournamentState::Open && self.closes.is_none_or(|closes| closes > now)
+    }
+}
+
+impl Service {
+    /// The heading of the tournament with this name.
+    pub(crate) async fn tournament_heading(&self, name: &str) -> Result<TournamentHeading> {
+        self.heading_of(&self.tournament(name).await?)
+    }
+
+    pub(super) fn heading_of(&self, tournament: &Tournament) -> Result<TournamentHeading> {
+        let title = tournament.presentation.title.as_ref().unwrap_or(&tournament.name);
+        // The public's view, since organisers want to know what the public sees.
+        let frozen_since = self.visibility(tournament, &Caller::Anonymous)?.frozen;
+        Ok(TournamentHeading {
+            name: tournament.name.clone(),
+            title: title.clone(),
+            game: tournament.game.clone(),
+            state: tournament.state,
+            rounds: rounds_view(&tournament.settings),
+            frozen_since,
+            closes: entry_rules(tournament)?.closes.map(|closes| closes.0),
+        })
+    }
+}
+
+impl Service {
+    /// The settings of the tournament with this name.
+    pub(crate) async fn tournament_file(&self, name: &str) -> Result<TournamentFile> {
+        let tournament = self.tournament(name).await?;
+        let file = TournamentFile::from_json(self.games(), &tournament.settings);
+        file.map_err(|error| unreadable(&tournament, &error))
+    }
+}
+
+/// The view of the rounds of a tournament with these settings.
+fn rounds_view(settings: &Value) -> Option<RoundsView> {
+    match Schedule::deserialize(&settings["schedule"]).ok()? {
+        Schedule::Knockout(_) => Some(RoundsView::Bracket),
+        Schedule::Swiss(_) | Schedule::Gauntlet(_) | Schedule::Ladder(_) | Schedule::Stages(_) => {
+            Some(RoundsView::Rounds)
+        }
+        Schedule::RoundRobin(_)
+        | Schedule::Foursomes(_)
+        | Schedule::Tables(_)
+        | Schedule::Solo(_)
+        | Schedule::Episodes(_) => None,
+    }
+}

@@ -1,0 +1,126 @@
+//! The home page: open tournaments as cards, the newest results, and how to take part.
+
+use maud::{Markup, html};
+use time::OffsetDateTime;
+
+use super::error::WebError;
+use super::layout;
+use super::session::Session;
+use crate::db::tournaments::TournamentState;
+use crate::service::{Leader, TournamentCard, TournamentHeading};
+
+/// Maximum number of results.
+const MAX_RESULTS: usize = 8;
+
+/// The page.
+pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
+    let page = session.service.home_page(&session.caller).await?;
+    let now = session.service.now();
+    let results = page.results(MAX_RESULTS);
+    let organiser = session.caller.is_organiser();
+    let body = html! {
+        @if page.open.is_empty() {
+            p { "No tournament is open at the moment." }
+        } @else {
+            ul.cards { @for one in &page.open { li { (card(one, now)) } } }
+        }
+        @if organiser { p { a href="/new" { "Create a tournament" } } }
+        div.columns {
+            div.main {
+                @if !results.is_empty() {
+                    h2 { "Newest results" }
+                    ul.results { @for (card, leader, since) in &results { li { (result(card, leader, *since, now)) } } }
+                }
+                @if !page.over.is_empty() {
+                    h2 { "Tournaments that are over" }
+                    ul.cards { @for one in &page.over { li { (card(one, now)) } } }
+                    @if page.older > 0 {
+                        p { (layout::count(page.older as u64, "older tournament", "older tournaments")) ": see " code { "arbiter tournament list" } "." }
+                    }
+                }
+            }
+            aside aria-label="How to take part" { (how_to_take_part(&session)) }
+        }
+    };
+    Ok(layout::page("Tournaments", &session, &body))
+}
+
+fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
+    let heading = &card.heading;
+    html! {
+        article.tournament {
+            h2 { a href={ "/t/" (heading.name) } { (heading.title) } }
+            p.quiet {
+                (heading.game) " · " (layout::count(card.entered, "bot", "bots"))
+                @if heading.state == TournamentState::Cancelled { " · cancelled" }
+            }
+            @if let Some(running) = &card.running {
+                p {
+                    "Edition " (running.number) ": " (layout::edition_progress(running))
+                    @if running.eta_us.is_some() { ", " (layout::time_left(running, now)) }
+                }
+            }
+            @if let Some(leader) = &card.leader { p { (leads(card, leader)) } }
+            @else if card.running.is_none() { p { "Nothing has been played yet." } }
+            (deadline(heading, now))
+            @if heading.frozen_since.is_some() { p.notice { "Leaderboards are frozen" } }
+        }
+    }
+}
+
+/// Who leads, or who won.
+fn leads(card: &TournamentCard, leader: &Leader) -> Markup {
+    let link = layout::bot_link(&card.heading.name, &leader.bot);
+    html! {
+        @if card.heading.state == TournamentState::Closed { "Winner: " strong { (link) } }
+        @else if leader.since.is_some() { "Leader: " strong { (link) } }
+        @else { "Provisional leader: " strong { (link) } }
+    }
+}
+
+/// Until when bots may enter.
+fn deadline(heading: &TournamentHeading, now: OffsetDateTime) -> Markup {
+    html! {
+        @if heading.state == TournamentState::Open {
+            p {
+                @match heading.closes {
+                    Some(closes) if closes > now => {
+                        "Entry closes " (layout::time(closes)) " (" (layout::relative(closes, now)) ")"
+                    }
+                    Some(closes) => { "Entry closed " (layout::time(closes)) }
+                    None => "Open for entry",
+                }
+            }
+        }
+    }
+}
+
+fn result(
+    card: &TournamentCard,
+    leader: &Leader,
+    since: OffsetDateTime,
+    now: OffsetDateTime,
+) -> Markup {
+    let name = &card.heading.name;
+    html! {
+        (layout::bot_link(name, &leader.bot)) " leads "
+        a href={ "/t/" (name) } { (card.heading.title) }
+        " after edition " (leader.edition) span.quiet { ", " (layout::relative(since, now)) }
+    }
+}
+
+fn how_to_take_part(session: &Session) -> Markup {
+    html! {
+        h2 { "How to take part" }
+        ol {
+            li { "Choose an open tournament and read its page " em { "How to play" } "." }
+            li { "Download a starter kit in your language, or paste the short bot that is shown there." }
+            @if session.is_logged_in() {
+                li { "Submit your bot. It is built and tried, and then it plays." }
+            } @else {
+                li { a href="/login" { "Log in" } " with the token from your organiser, and submit your bot." }
+            }
+            li { "Follow its matches, and submit better versions." }
+        }
+    }
+}

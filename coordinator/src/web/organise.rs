@@ -1,0 +1,84 @@
+//! The page with all that an organiser does with a tournament.
+
+use arbiter_proto::v1::{GetTournamentRequest, ListSetAsideRequest, SetAsideMatch, Tournament};
+use axum::extract::{Path, Query};
+use maud::{Markup, html};
+
+use super::error::WebError;
+use super::flash::Flash;
+use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
+use super::{actions, layout};
+use crate::access::Role;
+use crate::service::SetAsideGroup;
+
+/// The page.
+pub(super) async fn show(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(flash): Query<Flash>,
+) -> Result<Markup, WebError> {
+    session.caller.require(Role::Organiser)?;
+    let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
+    let details = session.service.get_tournament(&session.caller, request).await?;
+    let request = ListSetAsideRequest { tournament: tournament.clone() };
+    let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
+    let is_open = details.state == "open";
+    let lacks_package =
+        if is_open { session.service.lacks_package(&details.name).await? } else { None };
+    let too_few = if is_open { too_few_bots(&session, &details).await? } else { None };
+    let body = html! {
+        (flash.message())
+        @if !is_open { p { "The tournament is over: nothing can be changed any more." } }
+        @if let Some(too_few) = too_few { p { (too_few) } }
+        (set_aside(&aside, Some((&session, &details.name))))
+        (actions::buttons(&session, &details))
+        @if let Some(is_missing) = lacks_package {
+            (actions::package_form(&session, &details.name, is_missing))
+        }
+    };
+    Ok(TournamentPage::new(&tournament, Tab::Organise).render(&session, &body).await)
+}
+
+/// The number of bots that a first edition needs, if fewer are entered.
+async fn too_few_bots(
+    session: &Session,
+    tournament: &Tournament,
+) -> Result<Option<String>, WebError> {
+    if !tournament.editions.is_empty() {
+        return Ok(None);
+    }
+    let Some(schedule) = actions::schedule(tournament) else { return Ok(None) };
+    let entered = session.service.entered_bots(&tournament.name).await?;
+    let least = schedule.min_bots();
+    Ok((entered < least).then(|| {
+        let bots = layout::count(least, "bot", "bots");
+        format!("An edition needs at least {bots}, and {entered} entered so far.")
+    }))
+}
+
+/// The matches that were set aside and the reasons, with a retry button for organisers.
+pub(super) fn set_aside(aside: &[SetAsideMatch], organiser: Option<(&Session, &str)>) -> Markup {
+    html! {
+        @if !aside.is_empty() {
+            h2 { "Matches set aside" }
+            p { "These matches had too many faults and need an organiser's attention." }
+            ul {
+                @for group in SetAsideGroup::all(aside) {
+                    li {
+                        @for (index, name) in group.matches.iter().enumerate() {
+                            @if index > 0 { ", " }
+                            (layout::match_link(name))
+                        }
+                        @if !group.reasons.is_empty() { ": " (group.reasons.join("; ")) }
+                        @if group.is_of_rules() { ". Correct the rules and send the package." }
+                    }
+                }
+            }
+            @if let Some((session, tournament)) = organiser {
+                (actions::button(session, &format!("/t/{tournament}/retry"),
+                    "Retry all", None))
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The schedule of an edition: all planned matches, and the certificate of their balance.
+
+use arbiter_proto::ids::MatchName;
+use arbiter_proto::v1::{self, CertifyEditionRequest, ListMatchesRequest};
+use arbiter_ranking::Entrant;
+use axum::extract::{Path, Query};
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::error::{WebError, none_if};
+use super::layout;
+use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
+use crate::db::entrants::Roster;
+use crate::db::matches::Match;
+use crate::service::{ErrorKind, Planned, counted_certificate};
+use crate::tournament::beacon::seed_origin;
+
+const MATCHES_PER_PAGE: u32 = 100;
+/// Larger schedules are not certified on the page.
+const MAX_CERTIFIED_MATCHES: i64 = 50_000;
+/// With more bots, the page does not count matches for each bot.
+const MAX_COUNTED_BOTS: usize = 500;
+
+/// The query string of the schedule.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ScheduleQuery {
+    edition: Option<i32>,
+    /// Only matches of this bot.
+    bot: String,
+    /// Only matches after this number.
+    after: Option<i64>,
+}
+
+impl ScheduleQuery {
+    /// Requests the matches of a page, and one more to see whether another page follows.
+    fn request(&self, tournament: &str) -> ListMatchesRequest {
+        let Self { edition, bot, after } = self.clone();
+        let tournament = tournament.to_owned();
+        let limit = MATCHES_PER_PAGE + 1;
+        ListMatchesRequest { tournament, edition, bot, after, limit, ..Default::default() }
+    }
+}
+
+/// All planned matches and the certificate of their balance.
+pub(super) async fn show(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(query): Query<ScheduleQuery>,
+) -> Result<Response, WebError> {
+    let content = content(&session, &tournament, query).await;
+    TournamentPage::below(&tournament, Tab::Matches, "Schedule").respond(&session, content).await
+}
+
+async fn content(
+    session: &Session,
+    tournament: &str,
+    query: ScheduleQuery,
+) -> Result<Markup, WebError> {
+    let request = query.request(tournament);
+    let ScheduleQuery { bot, after, .. } = query;
+    let Planned { edition, roster, matches: mut planned } =
+        session.service.planned_matches(&session.caller, request).await?;
+    let certifies = edition.matches <= MAX_CERTIFIED_MATCHES && edition.matches > 0;
+    let certificate =
+        if certifies { certificate(session, tournament, edition.number).await? } else { None };
+    let seat_counts = if certifies && roster.iter().len() <= MAX_COUNTED_BOTS {
+        session.service.seat_counts(&session.caller, &edition).await?
+    } else {
+        Vec::new()
+    };
+    let has_next = planned.len() > MATCHES_PER_PAGE as usize;
+    planned.truncate(MATCHES_PER_PAGE as usize);
+    let last = planned.last().filter(|_| has_next).map(|planned| planned.number.0);
+    let beacon = session.service.beacon_of(tournament).await?;
+    let query = format!("?edition={}&bot={bot}", edition.number);
+    Ok(html! {
+        p {
+            "Edition " (edition.number) ": " (layout::count(edition.matches, "match", "matches"))
+            @if edition.open_ended { " so far; results can add more" } "."
+        }
+        @if let Some(certificate) = &certificate { (certificate_section(certificate)) }
+        @if !certifies && edition.matches > 0 {
+            p { "This schedule is too large to certify here. Run " code { "arbiter tournament schedule " (tournament) " --certificate" } "." }
+            p { (seed_origin(beacon.as_ref(), edition.number)) }
+        }
+        (seat_count_table(tournament, &roster, &seat_counts))
+        h2 { "Matches" }
+        form.search method="get" role="search" {
+            input type="hidden" name="edition" value=(edition.number);
+            label for="bot" { "Only matches of the bot" }
+            input #bot name="bot" value=(bot);
+            button type="submit" { "Show" }
+        }
+        (match_table(tournament, &roster, &planned))
+        nav.paging aria-label="Pages" {
+            @if after.is_some() { a href=(query) { "First matches" } }
+            @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next matches" } }
+        }
+    })
+}
+
+/// The certificate of an edition, or `None` if its schedule has none.
+async fn certificate(
+    session: &Session,
+    tournament: &str,
+    edition: i32,
+) -> Result<Option<v1::Certificate>, WebError> {
+    let tournament = tournament.to_owned();
+    let edition = Some(edition);
+    let request = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
+    let certificate = session.service.certify_edition(&session.caller, request).await;
+    none_if(&[ErrorKind::FailedPrecondition], certificate)
+}
+
+fn certificate_section(certificate: &v1::Certificate) -> Markup {
+    if !certificate.not_counted.is_empty() {
+        return html! {
+            section.certificate aria-labelledby="certificate" {
+                h2 #certificate { "Certificate" }
+                p { strong { "Balance not certified" } ": " (certificate.not_counted) "." }
+                p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
+            }
+        };
+    }
+    html! {
+        section.certificate aria-labelledby="certificate" {
+            h2 #certificate { "Certificate" }
+            @if !certificate.plan.is_empty() { p { "Plan: " (certificate.plan) "." } }
+            p { "Counted from the matches themselves:" }
+            pre { (counted_certificate(certificate)) }
+            p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
+            @if certificate.broken_promise.is_empty() { p { strong { "Verified" } ": the schedule is as balanced as promised." } }
+            @else { p.error-message { "The schedule is not as balanced as promised: " (certificate.broken_promise) } }
+        }
+    }
+}
+
+/// The number of matches of each bot, in total and in each seat.
+fn seat_count_table(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i64>)]) -> Markup {
+    let seats = counts.iter().map(|(_, seats)| seats.len()).max().unwrap_or(0);
+    let mut heads = vec!["Bot".to_owned(), "Matches".to_owned()];
+    heads.extend((1..=seats).map(|seat| format!("Seat {seat}")));
+    let row = |(entrant, seat_counts): &(Entrant, Vec<i64>)| {
+        html! {
+            th scope="row" { (entrant_link(tournament, roster, *entrant)) }
+            td.number { (seat_counts.iter().sum::<i64>()) }
+            @for count in seat_counts { td.number { (count) } }
+        }
+    };
+    let label = "Matches per bot and seat";
+    html! {
+        @if !counts.is_empty() {
+            details {
+                summary { (label) }
+                (layout::table(label, "counts", &heads, counts.iter().map(row)))
+            }
+        }
+    }
+}
+
+fn entrant_link(tournament: &str, roster: &Roster, entrant: Entrant) -> Markup {
+    layout::bot_link(tournament, roster.get(entrant).map_or("?", |named| &named.name))
+}
+
+fn match_table(tournament: &str, roster: &Roster, planned: &[Match]) -> Markup {
+    let row = |planned: &Match| {
+        let name = MatchName { tournament: tournament.to_owned(), number: planned.number };
+        html! {
+            td { (layout::match_link(&name.to_string())) }
+            td {
+                ol.seats {
+                    @for entrant in &planned.seats.0 { li { (entrant_link(tournament, roster, *entrant)) } }
+                }
+            }
+        }
+    };
+    layout::table("Matches", "schedule", &["Match", "Seats"], planned.iter().map(row))
+}

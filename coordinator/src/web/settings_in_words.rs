@@ -1,0 +1,237 @@
+//! The settings of a tournament in words, for its About page.
+
+use arbiter_games::{ClockKind, Micros, Params};
+use arbiter_proto::limits::Ponder;
+use arbiter_proto::settings::StateScope;
+use arbiter_schedule::foursomes::FoursomesConfig;
+use arbiter_schedule::{Knockout, RoundRobin, Schedule, Sides, Stage, StageSchedule};
+
+use super::layout::count;
+use crate::tournament::file::{Rerun, Submissions, TournamentFile};
+
+/// A topic and what the settings say about it, in one or two sentences.
+pub(super) type Topic = (&'static str, String);
+
+/// All topics of a tournament file.
+pub(super) fn topics(file: &TournamentFile) -> Vec<Topic> {
+    vec![
+        ("Game", game(&file.params)),
+        ("Who meets", schedule(&file.schedule)),
+        ("Clock", clock(file)),
+        ("Limits", limits(file)),
+        ("Files", files(file.state).to_owned()),
+        ("Entry", entry(&file.submissions)),
+        ("New editions", rerun(file)),
+        ("Suspension", suspension(&file.submissions)),
+        ("Audits", audits(file)),
+    ]
+}
+
+/// The game, and its parameters that differ from the official ones.
+fn game(params: &Params) -> String {
+    let game = params.game();
+    let official = Params::official(game).values();
+    let values = params.values();
+    let different = values.iter().filter(|(key, value)| official.get(key) != Some(*value));
+    let different: Vec<_> = different.map(|(key, value)| format!("{key} {value}")).collect();
+    if different.is_empty() {
+        format!("{} with its official parameters.", game.as_str())
+    } else {
+        format!("{}. Different from the official game: {}.", game.as_str(), different.join(", "))
+    }
+}
+
+/// Which bots meet, and how often.
+pub(super) fn schedule(schedule: &Schedule) -> String {
+    match schedule {
+        Schedule::RoundRobin(rules) => round_robin(rules),
+        Schedule::Foursomes(config) => foursomes(*config),
+        Schedule::Tables(tables) => format!(
+            "Tables of {}. Every bot has each seat {}.",
+            tables.seats.get(),
+            times(tables.legs.get())
+        ),
+        Schedule::Solo(solo) => {
+            format!("Every bot plays alone, in {}.", matches(solo.legs.get()))
+        }
+        Schedule::Episodes(episodes) => format!(
+            "{}: in each, the bots play round after round at changing tables, with the chips they \
+             have.",
+            count(episodes.episodes.get(), "episode", "episodes")
+        ),
+        Schedule::Knockout(rules) => knockout(*rules),
+        Schedule::Swiss(rules) => match rules.rounds {
+            Some(rounds) => format!("Swiss tournament of {}.", rounds_text(rounds.get())),
+            None => "Swiss tournament with as many rounds as one winner needs.".to_owned(),
+        },
+        Schedule::Gauntlet(gauntlet) => format!(
+            "Gauntlet: every bot meets each bot of the panel ({}) {} on both sides.",
+            gauntlet.panel.join(", "),
+            times(gauntlet.legs.get())
+        ),
+        Schedule::Ladder(rules) => format!(
+            "Ladder of {}: in each, bots of similar strength meet.",
+            rounds_text(rules.rounds.get())
+        ),
+        Schedule::Stages(stages) => {
+            let stages = (1..).zip(stages.list()).map(|(number, one)| stage(number, one));
+            stages.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+fn stage(number: usize, stage: &Stage) -> String {
+    let text = schedule(&Schedule::from(stage.schedule));
+    let advance = stage.advance.map(|advance| format!(" The best {advance} advance."));
+    let kind = match stage.schedule {
+        StageSchedule::RoundRobin(_) => "Round robin. ",
+        _ => "",
+    };
+    format!("Stage {number}: {kind}{text}{}", advance.unwrap_or_default())
+}
+
+fn round_robin(rules: &RoundRobin) -> String {
+    let opponents = match rules.opponents {
+        None => "Every bot meets every other bot".to_owned(),
+        Some(number) => format!("Every bot meets {} others", number.get()),
+    };
+    let sides = match rules.sides {
+        Sides::Both => "each time on both sides",
+        Sides::Random => "with random sides",
+        Sides::Balanced => "with balanced sides",
+    };
+    let boards = match rules.boards.get() {
+        1 => String::new(),
+        boards => format!(" on each of {boards} boards"),
+    };
+    format!("{opponents} {}{boards}, {sides}.", times(rules.legs.get()))
+}
+
+fn foursomes(config: FoursomesConfig) -> String {
+    match config {
+        FoursomesConfig::Least => {
+            "Tables of four. Every two bots meet equally often, as seldom as possible.".to_owned()
+        }
+        FoursomesConfig::Meetings(number) => {
+            format!("Tables of four. Every two bots meet {}.", times(number.get()))
+        }
+        FoursomesConfig::Games(number) => {
+            format!("{number} tables of four. Bots meet as equally often as possible.")
+        }
+    }
+}
+
+fn knockout(rules: Knockout) -> String {
+    let third = if rules.third_place { " The third place is played for." } else { "" };
+    format!(
+        "Knockout: the loser of a meeting of {} is out.{third}",
+        count(rules.best_of.get(), "game", "games")
+    )
+}
+
+fn clock(file: &TournamentFile) -> String {
+    let kind = match file.clock.kind {
+        ClockKind::Wall => "Wall-clock time counts",
+        ClockKind::Cpu => "Processor time counts",
+    };
+    let ponder = match file.ponder {
+        Ponder::Freeze => "A bot is stopped while no reply is due.",
+        Ponder::Allow => "A bot may compute while no reply is due.",
+    };
+    format!(
+        "{kind}. A bot has {} more for its first reply, and {} more for every reply. {ponder}",
+        duration(file.clock.startup),
+        duration(file.clock.margin)
+    )
+}
+
+fn limits(file: &TournamentFile) -> String {
+    let limits = &file.limits;
+    format!(
+        "A bot may use {} of memory, {}, {}, and {} of disk for at most {} files.",
+        limits.memory,
+        count(u64::try_from(limits.cpus).unwrap_or(u64::MAX), "processor", "processors"),
+        count(limits.processes, "process or thread", "processes and threads"),
+        limits.disk,
+        limits.files
+    )
+}
+
+fn files(scope: StateScope) -> &'static str {
+    match scope {
+        StateScope::None => "What a bot writes is deleted after each match.",
+        StateScope::Pairing => {
+            "A bot finds the files that it left in its previous match against the same opponent."
+        }
+        StateScope::Tournament => "A bot finds the files that it left in its previous match.",
+    }
+}
+
+fn entry(rules: &Submissions) -> String {
+    let trial = if rules.preflight {
+        "Each version of a player's bot is built and tried before it enters."
+    } else {
+        "Versions enter at once, without a trial."
+    };
+    match rules.per_hour {
+        0 => trial.to_owned(),
+        per_hour => {
+            let versions = count(per_hour, "version", "versions");
+            format!("{trial} An owner may submit {versions} an hour.")
+        }
+    }
+}
+
+fn rerun(file: &TournamentFile) -> String {
+    match file.rerun {
+        Rerun::EverySubmission => format!(
+            "After the first edition, every change opens a new one within {}. Only what changed is \
+             played.",
+            duration(file.submissions.window)
+        ),
+        Rerun::Manual => "An organiser starts each edition.".to_owned(),
+    }
+}
+
+fn suspension(rules: &Submissions) -> String {
+    match rules.stand_down_percent {
+        100 => "No bot is suspended for forfeits.".to_owned(),
+        percent => format!(
+            "A version that forfeits more than {percent}% of its matches is suspended, once it has \
+             played {}.",
+            rules.stand_down_after
+        ),
+    }
+}
+
+fn audits(file: &TournamentFile) -> String {
+    format!(
+        "The coordinator replays {} of the records, and a second worker plays {} of the matches \
+         again.",
+        file.audit.replay, file.audit.shadow
+    )
+}
+
+/// A duration with a space before its unit: `10 s`.
+fn duration(time: Micros) -> String {
+    let text = time.to_string();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    format!("{} {}", &text[..digits], &text[digits..])
+}
+
+/// `once`, `twice`, `3 times`.
+fn times(number: u32) -> String {
+    match number {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        number => format!("{number} times"),
+    }
+}
+
+fn matches(number: u32) -> String {
+    count(number, "match", "matches")
+}
+
+fn rounds_text(number: u32) -> String {
+    count(number, "round", "rounds")
+}

@@ -1,0 +1,203 @@
+//! The frame of all pages of a tournament: the way back, the title, the tabs, and a notice while
+//! leaderboards are frozen.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use maud::{Markup, html};
+
+use super::error::{self, WebError};
+use super::layout;
+use super::session::Session;
+use crate::db::tournaments::TournamentState;
+use crate::service::{ErrorKind, RoundsView, TournamentHeading};
+
+/// A tab of a tournament.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tab {
+    Leaderboard,
+    Matches,
+    Rounds,
+    Bots,
+    HeadToHead,
+    Statistics,
+    HowToPlay,
+    About,
+    /// For organisers only.
+    Organise,
+}
+
+impl Tab {
+    const ALL: [Self; 9] = [
+        Self::Leaderboard,
+        Self::Matches,
+        Self::Rounds,
+        Self::Bots,
+        Self::HeadToHead,
+        Self::Statistics,
+        Self::HowToPlay,
+        Self::About,
+        Self::Organise,
+    ];
+
+    /// Its label and its path below the tournament.
+    fn link(self, heading: &TournamentHeading) -> (&'static str, &'static str) {
+        match self {
+            Self::Leaderboard => ("Leaderboard", ""),
+            Self::Matches => ("Matches", "/matches"),
+            Self::Rounds if heading.rounds == Some(RoundsView::Bracket) => ("Bracket", "/bracket"),
+            Self::Rounds => ("Rounds", "/rounds"),
+            Self::Bots => ("Bots", "/bots"),
+            Self::HeadToHead => ("Head to head", "/matrix"),
+            Self::Statistics => ("Statistics", "/statistics"),
+            Self::HowToPlay => ("How to play", "/how-to-play"),
+            Self::About => ("About", "/about"),
+            Self::Organise => ("Organise", "/organise"),
+        }
+    }
+
+    /// Whether the reader has this tab.
+    fn is_shown(self, heading: &TournamentHeading, session: &Session) -> bool {
+        match self {
+            Self::Rounds => heading.rounds.is_some(),
+            Self::Organise => session.caller.is_organiser(),
+            _ => true,
+        }
+    }
+}
+
+/// A page of a tournament.
+#[derive(Clone, Debug)]
+pub(super) struct TournamentPage<'a> {
+    tournament: &'a str,
+    tab: Tab,
+    /// The title of a page below the tab.
+    title: Option<String>,
+    /// The pages between the tab and this page: labels and paths.
+    parents: Vec<(String, String)>,
+}
+
+impl<'a> TournamentPage<'a> {
+    /// The page of a tab.
+    pub(super) fn new(tournament: &'a str, tab: Tab) -> Self {
+        Self { tournament, tab, title: None, parents: Vec::new() }
+    }
+
+    /// A page below a tab.
+    pub(super) fn below(tournament: &'a str, tab: Tab, title: impl Into<String>) -> Self {
+        Self { title: Some(title.into()), ..Self::new(tournament, tab) }
+    }
+
+    /// Adds a page between the tab and this page.
+    pub(super) fn with_parent(mut self, label: &str, path: String) -> Self {
+        self.parents.push((label.to_owned(), path));
+        self
+    }
+
+    /// The page with this content. If the tournament cannot be read, its name is the title.
+    pub(super) async fn render(self, session: &Session, body: &Markup) -> Markup {
+        let Ok(heading) = session.service.tournament_heading(self.tournament).await else {
+            let title = self.title.as_deref().unwrap_or(self.tournament);
+            return layout::page(title, session, body);
+        };
+        let (tab_label, tab_path) = self.tab.link(&heading);
+        let is_front = self.tab == Tab::Leaderboard && self.title.is_none();
+        let title = match &self.title {
+            Some(title) => title.as_str(),
+            None if is_front => heading.title.as_str(),
+            None => tab_label,
+        };
+        let path = format!("/t/{}", heading.name);
+        let mut crumbs = vec![("Tournaments", "/".to_owned())];
+        if !is_front {
+            crumbs.push((&heading.title, path.clone()));
+        }
+        if self.title.is_some() && !tab_path.is_empty() {
+            crumbs.push((tab_label, format!("{path}{tab_path}")));
+        }
+        crumbs.extend(self.parents.iter().map(|(label, path)| (&label[..], path.clone())));
+        let page = html! {
+            (breadcrumbs(&crumbs))
+            h1 { (title) }
+            (tabs(&heading, session, tab_label))
+            (frozen_notice(&heading, session))
+            (body)
+        };
+        let document_title =
+            if is_front { title.to_owned() } else { format!("{title} – {}", heading.title) };
+        layout::session_page(&document_title, session, &page)
+    }
+}
+
+impl TournamentPage<'_> {
+    /// The page with this content. If there is nothing to show yet, or not to this caller, the page
+    /// says so, with the status of the error.
+    pub(super) async fn respond(
+        self,
+        session: &Session,
+        content: Result<Markup, WebError>,
+    ) -> Result<Response, WebError> {
+        let error = match content {
+            Ok(content) => return Ok(self.render(session, &content).await.into_response()),
+            Err(error) => error,
+        };
+        let status = if error.is_of(&[ErrorKind::FailedPrecondition]) {
+            StatusCode::NOT_FOUND
+        } else if error.is_of(&[ErrorKind::PermissionDenied]) {
+            StatusCode::FORBIDDEN
+        } else {
+            return Err(error);
+        };
+        let path = format!("/t/{}", self.tournament);
+        let body = html! {
+            p { (layout::sentence(error.message())) }
+            p { a href=(path) { "Back to the leaderboard" } }
+        };
+        let mut response = (status, self.render(session, &body).await).into_response();
+        error::mark_formatted(&mut response);
+        Ok(response)
+    }
+}
+
+/// The pages above this one.
+fn breadcrumbs(crumbs: &[(&str, String)]) -> Markup {
+    html! {
+        nav.breadcrumbs aria-label="Breadcrumbs" {
+            ol { @for (label, path) in crumbs { li { a href=(path) { (label) } } } }
+        }
+    }
+}
+
+/// Links to the pages of a tournament. The tab labelled `current` is marked.
+fn tabs(heading: &TournamentHeading, session: &Session, current: &str) -> Markup {
+    let path = format!("/t/{}", heading.name);
+    let shown = Tab::ALL.into_iter().filter(|tab| tab.is_shown(heading, session));
+    html! {
+        nav.tabs aria-label=(heading.title) {
+            @for (label, below) in shown.map(|tab| tab.link(heading)) {
+                a href={ (path) (below) } aria-current=[(label == current).then_some("page")] { (label) }
+            }
+            @if heading.is_open(session.service.now()) {
+                a.submit href={ (path) "/submit" } { "Submit a bot" }
+            }
+        }
+    }
+}
+
+/// A notice while the public sees frozen leaderboards.
+fn frozen_notice(heading: &TournamentHeading, session: &Session) -> Markup {
+    let Some(since) = heading.frozen_since.filter(|_| heading.state == TournamentState::Open)
+    else {
+        return html! {};
+    };
+    html! {
+        p.notice.frozen role="note" {
+            strong { "Leaderboards are frozen" } " since " (layout::time(since)) ". "
+            @if session.caller.is_organiser() {
+                "You see newer results because you are an organiser. Others see them when the \
+                 tournament ends."
+            } @else {
+                "Newer results are shown when the tournament ends."
+            }
+        }
+    }
+}

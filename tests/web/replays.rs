@@ -1,0 +1,55 @@
+//! Who sees replays: `[public] replays` of the tournament file.
+
+use crate::TestServer;
+use crate::browser::Browser;
+
+/// The statuses of the replay's steps and of the record, for this browser.
+fn statuses(browser: &Browser) -> [u16; 2] {
+    ["steps", "record"].map(|part| browser.get(&format!("/t/cup/matches/0/{part}")).status)
+}
+
+#[test]
+fn everyone_sees_the_replays_of_a_new_tournament() {
+    let server = TestServer::open();
+    server.up.play("cup");
+    assert_eq!(statuses(&server.browser), [200, 200]);
+    let page = server.browser.page("/t/cup/matches/0");
+    assert!(page.contains("href=\"?step=1#replay\""), "{page}");
+    let mut player = server.browser.clone();
+    player.log_in(&server.up.token("player"));
+    assert_eq!(statuses(&player), [200, 200], "no bot of this player is in the match");
+    let mut command = server.up.command("match cup/0 --record -");
+    let output = command.env_remove("ARBITER_TOKEN").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"over\":true"));
+    server.up.close();
+}
+
+#[test]
+fn replays_after_the_close_appear_with_it() {
+    let server = TestServer::open_with("rerun = \"manual\"\n[public]\nreplays = \"after_close\"\n");
+    server.up.play("cup");
+    assert_eq!(statuses(&server.browser), [401, 401]);
+    let page = server.browser.page("/t/cup/matches/0");
+    assert!(page.contains("everyone sees its replays when the tournament is over"), "{page}");
+    server.up.succeed("tournament close cup");
+    assert_eq!(statuses(&server.browser), [200, 200]);
+    server.up.close();
+}
+
+#[test]
+fn a_freeze_hides_replays_until_it_ends() {
+    let server = TestServer::open_with(
+        "rerun = \"manual\"\nsubmissions.freeze = \"2020-01-01T00:00:00Z\"\n",
+    );
+    server.up.play("cup");
+    assert_eq!(statuses(&server.browser), [403, 403]);
+    let page = server.browser.page("/t/cup/matches/0");
+    assert!(page.contains("the leaderboards of cup are frozen since"), "{page}");
+    let mut organiser = server.browser.clone();
+    organiser.log_in(&server.up.admin());
+    assert_eq!(statuses(&organiser), [200, 200]);
+    server.up.succeed("tournament close cup");
+    assert_eq!(statuses(&server.browser), [200, 200]);
+    server.up.close();
+}
