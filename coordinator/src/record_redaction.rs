@@ -28,7 +28,55 @@ pub enum RedactError {
 
 /// Redacts a compressed record for the owner of the seats for which `visible` is true. The first
 /// item is for seat 1. The result is compressed, too.
+///
+/// A record of a long match has a million lines, and few of them can be private. So a record whose
+/// private lines are all visible is not compressed again, and messages and replies are not parsed.
 pub fn redact(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, RedactError> {
+    if !has_private_lines(packed, visible)? {
+        return Ok(packed.to_vec());
+    }
+    remove_private_lines(packed, visible)
+}
+
+/// Whether a compressed record has lines that [`redact_line`] removes or changes.
+fn has_private_lines(packed: &[u8], visible: &[bool]) -> Result<bool, RedactError> {
+    let mut lines = arbiter_replay::unpack(packed)?;
+    let mut text = String::new();
+    let mut is_over = false;
+    for number in 1.. {
+        text.clear();
+        if lines.by_ref().take(MAX_LINE).read_line(&mut text)? == 0 {
+            return if is_over { Ok(false) } else { Err(RedactError::Malformed(number)) };
+        }
+        let malformed = || RedactError::Malformed(number);
+        let text = text.strip_suffix('\n').filter(|_| !is_over).ok_or_else(malformed)?;
+        if is_dialogue(text) {
+            continue;
+        }
+        let line: Map<String, Value> = serde_json::from_str(text).map_err(|_| malformed())?;
+        is_over = line.contains_key("over");
+        if redact_line(text, line, visible).as_deref() != Some(text) {
+            return Ok(true);
+        }
+    }
+    unreachable!("a record has fewer lines than usize::MAX")
+}
+
+/// Whether a line is a message or a reply, which are never private.
+fn is_dialogue(text: &str) -> bool {
+    let rest = text.strip_prefix("{\"t\":").map(behind_digits);
+    let rest = rest.and_then(|rest| rest.strip_prefix(",\"seat\":")).map(behind_digits);
+    let is_message =
+        |rest: &str| rest.starts_with(",\"send\":\"") || rest.starts_with(",\"reply\":\"");
+    rest.is_some_and(is_message) && text.ends_with('}')
+}
+
+/// The text behind the digits at its beginning.
+fn behind_digits(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit())
+}
+
+fn remove_private_lines(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, RedactError> {
     let mut lines = arbiter_replay::unpack(packed)?;
     let mut redacted = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
     let mut seal = blake3::Hasher::new();
@@ -46,6 +94,13 @@ pub fn redact(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, RedactError> {
         }
         let malformed = || RedactError::Malformed(number);
         let text = text.strip_suffix('\n').filter(|_| !is_over).ok_or_else(malformed)?;
+        if is_dialogue(text) {
+            for part in [text.as_bytes(), b"\n"] {
+                seal.update(part);
+                redacted.write_all(part)?;
+            }
+            continue;
+        }
         let mut line: Map<String, Value> = serde_json::from_str(text).map_err(|_| malformed())?;
         is_over = line.contains_key("over");
         if is_over {
@@ -94,6 +149,17 @@ mod tests {
     fn redacted(record: &[u8], visible: &[bool]) -> Vec<String> {
         let text = zstd::decode_all(&redact(record, visible).unwrap()[..]).unwrap();
         String::from_utf8(text).unwrap().lines().map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn a_record_without_private_lines_stays_as_it_is() {
+        let message = r#"{"t":1,"seat":2,"send":"A []"}"#;
+        let reply = r#"{"t":2,"seat":2,"reply":"\"detail\":","wall_us":5,"cpu_us":4}"#;
+        let illegal = r#"{"t":2,"seat":2,"forfeit":"illegal","detail":"no square"}"#;
+        let own_stderr = r#"{"seat":1,"stderr":"ply 7\n","dropped":0}"#;
+        let end = r#"{"over":true,"scores":[[2],[0]],"transcript":"ab","seal":"00"}"#;
+        let record = packed(&[HEADER, message, reply, illegal, own_stderr, end]);
+        assert!(redact(&record, &[true, false]).unwrap() == record);
     }
 
     #[test]

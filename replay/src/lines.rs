@@ -35,13 +35,17 @@ pub(crate) fn read_header<R: BufRead>(
     if serde_json::to_string(&header).ok().as_deref() != Some(text.as_str()) {
         return Err(lines.difference("not the canonical form of a header"));
     }
-    if header.record != RECORD_VERSION {
-        let version = header.record;
-        return Err(lines.difference(format!(
-            "record format {version}; this program supports {RECORD_VERSION}"
-        )));
-    }
+    check_version(header.record, lines)?;
     Ok(header)
+}
+
+/// Refuses a record of another format than this program supports.
+pub(crate) fn check_version<R: BufRead>(version: u32, lines: &Lines<R>) -> Result<(), Difference> {
+    if version == RECORD_VERSION {
+        return Ok(());
+    }
+    Err(lines
+        .difference(format!("record format {version}; this program supports {RECORD_VERSION}")))
 }
 
 /// Reads, counts and hashes the lines of a record.
@@ -83,11 +87,14 @@ impl<R: BufRead> Lines<R> {
 
     /// Returns the next line without its newline, and adds it to the seal.
     pub(crate) fn next_text(&mut self) -> Result<String, Difference> {
-        let text = match self.next.take() {
+        let mut text = match self.next.take() {
             Some(text) => text,
             None => self.unsealed_text()?,
         };
-        self.seal.update(text.as_bytes()).update(b"\n");
+        // One update is faster than two.
+        text.push('\n');
+        self.seal.update(text.as_bytes());
+        text.pop();
         Ok(text)
     }
 

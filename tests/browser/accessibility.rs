@@ -35,12 +35,14 @@ fn page_kind(path: &str) -> String {
     [parts.join("/"), query.join("&")].join("?")
 }
 
-/// One page of each kind that is reachable from the home page, by kind, and the pages of a bracket
-/// and of rounds, to which only tournaments with them link.
+/// One page of each kind that is reachable from the home page, by kind, the pages of a bracket and
+/// of rounds, to which only tournaments with them link, and the pages for frames and projectors.
 fn find_pages(server: &TestServer, chrome: &Chrome) -> BTreeMap<String, String> {
     let bracket = format!("/t/{KNOCKOUT}/bracket");
     let rounds = format!("/t/{STAGES}/rounds");
-    let mut waiting = VecDeque::from(["/".to_owned(), bracket, rounds]);
+    let frame = format!("/t/{KNOCKOUT}/matches/0/embed");
+    let projector = format!("/t/{STAGES}/projector");
+    let mut waiting = VecDeque::from(["/".to_owned(), bracket, rounds, frame, projector]);
     let mut pages: BTreeMap<_, _> =
         waiting.iter().map(|path| (page_kind(path), path.clone())).collect();
     while let Some(path) = waiting.pop_front() {

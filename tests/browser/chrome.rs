@@ -51,6 +51,9 @@ const ARGUMENTS: [&str; 13] = [
 
 /// Special keys.
 pub(crate) mod keys {
+    pub(crate) const SHIFT: &str = "\u{e008}";
+    pub(crate) const PAGE_UP: &str = "\u{e00e}";
+    pub(crate) const PAGE_DOWN: &str = "\u{e00f}";
     pub(crate) const END: &str = "\u{e010}";
     pub(crate) const HOME: &str = "\u{e011}";
     pub(crate) const LEFT: &str = "\u{e012}";
@@ -268,7 +271,15 @@ impl Chrome {
 
     /// Presses and releases a key.
     pub(crate) fn press(&self, key: &str) {
-        let actions = ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key}));
+        self.press_all(&[key]);
+    }
+
+    /// Presses keys, each while those before are down, and releases all.
+    pub(crate) fn press_all(&self, keys: &[&str]) {
+        let action = |kind: &str, key: &&str| json!({"type": kind, "value": key});
+        let down = keys.iter().map(|key| action("keyDown", key));
+        let up = keys.iter().rev().map(|key| action("keyUp", key));
+        let actions: Vec<_> = down.chain(up).collect();
         let keyboard = json!({"type": "key", "id": "keyboard", "actions": actions});
         self.post("actions", &json!({"actions": [keyboard]}));
     }
@@ -276,6 +287,19 @@ impl Chrome {
     /// Waits until a function body returns true on the page.
     pub(crate) fn wait(&self, what: &str, body: &str) {
         wait_until(what, || self.run(body) == true);
+    }
+
+    /// Runs the next commands in the first frame of the page, or in the page again.
+    pub(crate) fn enter_frame(&self, inside: bool) {
+        let frame = if inside { json!(0) } else { Value::Null };
+        self.post("frame", &json!({"id": frame}));
+    }
+
+    /// Cuts the network off, or restores it.
+    pub(crate) fn go_offline(&self, offline: bool) {
+        let rates = json!({"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
+        self.command("Network.enable", &json!({}));
+        self.command("Network.emulateNetworkConditions", &rates);
     }
 
     /// Sets the size of the page, in CSS pixels.

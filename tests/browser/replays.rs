@@ -1,8 +1,16 @@
-//! Replays: step, play, jump and link, by mouse and keyboard.
+//! Replays: step, play, jump and link, by mouse and keyboard; in frames, on a projector, and as
+//! pages without a server.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::thread;
 
 use serde_json::Value;
 
+use crate::axe::Axe;
 use crate::chrome::{Chrome, keys};
+use crate::support::{Bots, files, succeed};
 use crate::test_server::{GAMES, TestServer};
 
 /// The number of the current step.
@@ -25,6 +33,7 @@ impl Replay<'_> {
             "return {STEP} === {step}
                 && document.querySelector('.player output').innerText === '{step} of {last}'
                 && document.querySelector('.player input').value === '{step}'
+                && document.querySelector('[data-link]').hash === '#step={step}'
                 && (location.hash === '#step={step}' || location.search === '?step={step}')"
         );
         self.chrome.wait(&format!("{game}: step {step} after {after}"), &body);
@@ -67,6 +76,47 @@ impl Replay<'_> {
         self.chrome.run("document.querySelector('.player input').focus()");
         self.chrome.press(keys::RIGHT);
         self.wait_for_step(1, "the slider");
+    }
+
+    /// Jumps by chapters, if the game has any. Returns whether it has.
+    fn jumps_by_chapters(&self) -> bool {
+        let chapters = self.chrome.run(
+            "return [...document.querySelectorAll('.chapter option')].map((option) => Number(option.value))",
+        );
+        let chapters: Vec<u64> = serde_json::from_value(chapters).unwrap();
+        let [first, second, third, ..] = chapters[..] else { return false };
+        self.chrome.run("document.activeElement.blur()");
+        self.chrome.press(keys::HOME);
+        self.wait_for_step(0, "the home key");
+        self.chrome.press(keys::PAGE_DOWN);
+        self.wait_for_step(second, "page down");
+        self.chrome.press_all(&[keys::SHIFT, keys::RIGHT]);
+        self.wait_for_step(third, "shift and the right key");
+        self.chrome.press(keys::PAGE_UP);
+        self.wait_for_step(second, "page up");
+        self.chrome.press_all(&[keys::SHIFT, keys::LEFT]);
+        self.wait_for_step(first, "shift and the left key");
+        self.click("Next chapter");
+        self.wait_for_step(second, "a click at next chapter");
+        self.click("Previous chapter");
+        self.wait_for_step(first, "a click at previous chapter");
+        self.chrome.run(
+            "const chapter = document.querySelector('.chapter select');
+            chapter.selectedIndex = 2;
+            chapter.dispatchEvent(new Event('change'));",
+        );
+        self.wait_for_step(third, "the choice of a chapter");
+        true
+    }
+
+    /// The key `?` shows the list of keys.
+    fn explains_keys(&self) {
+        self.chrome.run("document.activeElement.blur()");
+        assert!(!self.chrome.has(".keys[open]"));
+        self.chrome.press("?");
+        assert!(self.chrome.text(".keys[open]").contains("previous or next chapter"));
+        self.chrome.press("?");
+        assert!(!self.chrome.has(".keys[open]"));
     }
 
     fn plays(&self) {
@@ -133,6 +183,7 @@ fn replays_can_be_stepped_through_and_played() {
     let Some(chrome) = Chrome::start() else { return };
     let server = TestServer::played();
     server.log_in(&chrome);
+    let mut with_chapters = Vec::new();
     for game in GAMES {
         let path = format!("/t/{game}-quick/matches/0");
         server.visit(&chrome, &path);
@@ -140,9 +191,151 @@ fn replays_can_be_stepped_through_and_played() {
         let replay = Replay { chrome: &chrome, game, last: last.as_u64().unwrap() };
         assert!(replay.last > 5, "{game}: {last} steps");
         replay.steps_by_mouse_and_keys();
+        if replay.jumps_by_chapters() {
+            with_chapters.push(game);
+        }
+        replay.explains_keys();
         replay.plays();
         replay.links(&format!("{}{path}", server.pages));
         server.visit(&chrome, &path);
         replay.ends_with(&server.up.json(&format!("match {game}-quick/0"))[0]);
     }
+    assert!(with_chapters.contains(&"wojna"), "{with_chapters:?}");
+}
+
+#[test]
+fn a_replay_plays_two_hundred_steps_a_second() {
+    let Some(chrome) = Chrome::start() else { return };
+    let server = TestServer::played();
+    server.log_in(&chrome);
+    server.visit(&chrome, "/t/wojna-quick/matches/0");
+    let last = chrome.run("return Number(document.getElementById('replay').dataset.total) - 1");
+    let last = last.as_f64().unwrap();
+    chrome.run(
+        "document.querySelector('.speed select').value = '200';
+        const button = document.querySelector('[data-play]');
+        new MutationObserver(() => {
+            if (button.innerText === 'Play') window.ended = performance.now();
+        }).observe(button, { childList: true });
+        window.began = performance.now();
+        button.click();",
+    );
+    chrome.wait("the end is shown", &format!("return {STEP} === {last} && window.ended > 0"));
+    let milliseconds = chrome.run("return window.ended - window.began").as_f64().unwrap();
+    let rate = 1000.0 * last / milliseconds;
+    // A busy machine is slower, but never faster.
+    assert!((60.0..220.0).contains(&rate), "{last} steps in {milliseconds} ms: {rate} a second");
+}
+
+/// A server of another site, whose one page has this frame. It ends with the test.
+fn other_site(frame: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let body = format!(
+                "<!DOCTYPE html><title>Other</title><iframe src=\"{frame}\" width=700 height=600></iframe>"
+            );
+            let mut request = [0; 4096];
+            drop(stream.read(&mut request));
+            let length = body.len();
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
+            drop(write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{body}"));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_public_replay_is_shown_in_a_frame_of_another_site() {
+    let Some(chrome) = Chrome::start() else { return };
+    let server = TestServer::played();
+    let path = "/t/gomoku-quick/matches/0";
+    chrome.open(&format!("http://{}/", other_site(format!("{}{path}/embed", server.pages))));
+    chrome.enter_frame(true);
+    chrome.wait("the replay is shown", &format!("return {STEP} === 0"));
+    chrome.click("a[aria-label='Last step']");
+    chrome.wait("the script runs", "return !!document.querySelector('.step-view table.result')");
+    let link = chrome.run("return document.querySelector('[data-link]').href");
+    let link = link.as_str().unwrap();
+    assert!(link.starts_with(&format!("{}{path}?step=", server.pages)), "{link}");
+    // The page itself is in no frame.
+    chrome.enter_frame(false);
+    chrome.open(&format!("http://{}/", other_site(format!("{}{path}", server.pages))));
+    chrome.enter_frame(true);
+    assert!(!chrome.has("#replay"));
+    chrome.enter_frame(false);
+    server.visit(&chrome, path);
+    let code = chrome.run("return document.querySelector('.embed pre').textContent");
+    let address = format!("{}{path}/embed", server.pages);
+    assert!(code.as_str().unwrap().contains(&address), "{code}");
+}
+
+#[test]
+fn a_projector_plays_one_replay_after_the_other() {
+    let Some(chrome) = Chrome::start() else { return };
+    let server = TestServer::played();
+    chrome.size(1920, 1080);
+    server.visit(&chrome, "/t/gomoku-quick/projector");
+    let rows = chrome.rows("table.ranking");
+    assert_eq!(rows.len(), server.up.json("ranking gomoku-quick").len());
+    let shown = chrome.text("main h2");
+    chrome.wait("the replay plays", &format!("return {STEP} > 0"));
+    let next = chrome.run("return document.getElementById('replay').dataset.next");
+    assert!(next.as_str().unwrap().contains("?after="), "{next}");
+    server.visit(&chrome, next.as_str().unwrap());
+    assert_ne!(chrome.text("main h2"), shown);
+}
+
+/// Plays a match in which the second bot forfeits, and writes its record as a page.
+fn forfeited_match(bots: &Bots) -> String {
+    let good = bots.rascal("ada", "honest", 0, "");
+    let bad = bots.python("bob", "for line in sys.stdin: print('nonsense', flush=True)");
+    let folder = bots.path().join("records");
+    let records = folder.to_str().unwrap();
+    succeed(&["play", "gomoku", &good, &bad, "--record", records, "--sandbox", "off"]);
+    let record = files(&folder).remove(0);
+    page_of(bots.path(), record.to_str().unwrap())
+}
+
+/// Writes the page of a record, and returns its URL.
+fn page_of(folder: &Path, record: &str) -> String {
+    let page = folder.join("replay.html");
+    let page = page.to_str().unwrap();
+    succeed(&["replay", record, "--html", page]);
+    format!("file://{page}")
+}
+
+#[test]
+fn a_page_of_a_replay_works_from_a_file_without_a_network() {
+    let Some(chrome) = Chrome::start() else { return };
+    let bots = Bots::new();
+    chrome.go_offline(true);
+    let page = forfeited_match(&bots);
+    chrome.open(&page);
+    let last = chrome.run("return Number(document.getElementById('replay').dataset.total) - 1");
+    let last = last.as_u64().unwrap();
+    chrome.press(keys::END);
+    let result = "return !!document.querySelector('.step-view table.result')";
+    chrome.wait("the last step is shown", result);
+    chrome.wait("its address", &format!("return location.hash === '#step={last}'"));
+    chrome.open("about:blank");
+    chrome.open(&format!("{page}#step={last}"));
+    chrome.wait("the link leads there", result);
+    assert_eq!(chrome.run("return performance.getEntriesByType('resource').length"), 0);
+
+    // The forfeit is named, and its step has the evidence.
+    let line = chrome.text("p.forfeited");
+    assert!(line.contains("2 bob forfeits – illegal, in step "), "{line}");
+    chrome.click("p.forfeited a");
+    chrome.wait("the forfeit is shown", "return !!document.querySelector('.step .evidence')");
+    let said = chrome.text(".step .said");
+    assert!(said.contains("nonsense forfeits – illegal: its reply breaks the rules"), "{said}");
+    let evidence = chrome.text(".step .evidence");
+    for part in ["Evidence", "Limit", "for this reply", "Time", "of which the processor"] {
+        assert!(evidence.contains(part), "{part}: {evidence}");
+    }
+    chrome.go_offline(false);
+    let violations = Axe::find().map(|axe| axe.violations(&chrome)).unwrap_or_default();
+    assert!(violations.is_empty(), "{violations:?}");
 }

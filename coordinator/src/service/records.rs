@@ -236,6 +236,14 @@ impl Service {
         self.public_reads.hold(bytes).await
     }
 
+    /// Whether everyone may see the record of a match. `anonymous` is a caller without a token.
+    pub(crate) async fn shows_record(&self, anonymous: &Caller, name: &str) -> Result<bool> {
+        let (tournament, id) = self.named_match(&name.parse()?).await?;
+        let visibility = self.visibility(&tournament, anonymous)?;
+        let visible = self.visible_results(&visibility, id.tournament, &[id.number]).await?;
+        Ok(shows_replays(&tournament) && !visible.is_empty())
+    }
+
     /// The whole record of a match.
     async fn stored_record(&self, tournament: &Tournament, id: MatchId) -> Result<Vec<u8>> {
         let row = records::find(&self.pool, id).await?;
