@@ -1,5 +1,8 @@
-//! Pictures of a match as plain data: boards of shapes, tables of cards and numbers, and
-//! descriptions in words. Other crates draw them; `class` fields are CSS classes.
+//! Pictures of a match as plain data: boards of shapes, places around a table of cards, tables of
+//! numbers, and descriptions in words. Other crates draw them; `class` fields are CSS classes.
+//!
+//! A match has thousands of pictures, and viewers fetch many of them at once. So a picture has few
+//! and short parts, and its parts keep their order from step to step.
 
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString as _};
@@ -15,7 +18,7 @@ use crate::seat::Seat;
 /// A picture of a match at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// A sentence about the state of the match.
+    /// What the last move did, in a sentence.
     pub caption: String,
     /// The parts, from top to bottom.
     pub parts: Vec<Part>,
@@ -39,20 +42,44 @@ pub type Key = [u64; 6];
 pub enum Part {
     /// A board.
     Board(BoardPicture),
-    /// A table of cards or numbers.
+    /// A table of numbers.
     Table(TablePicture),
+    /// The places around a table of cards.
+    Places(PlacesPicture),
     /// A whole SVG document of a game package. It is not trusted: it is shown as an image only.
     Image {
         /// The document.
         svg: String,
     },
     /// A paragraph.
-    Line {
-        /// Its class.
-        class: &'static str,
-        /// Its contents.
-        items: Vec<Item>,
-    },
+    Line(Line),
+}
+
+/// The places around a table of cards, such as seats, a dealer and a pot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacesPicture {
+    /// Its class.
+    pub class: &'static str,
+    /// The places.
+    pub places: Vec<Place>,
+}
+
+/// A place at a table of cards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its classes, possibly empty.
+    pub class: Cow<'static, str>,
+    /// Its contents, from top to bottom.
+    pub lines: Vec<Line>,
+}
+
+/// A paragraph. The cards of a line of the class `hand` are drawn as cards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its classes.
+    pub class: Cow<'static, str>,
+    /// Its contents.
+    pub items: Vec<Item>,
 }
 
 /// A board made of shapes.
@@ -107,6 +134,11 @@ impl Shape {
     pub fn new(kind: ShapeKind, class: impl Into<Cow<'static, str>>) -> Self {
         let class = class.into();
         Self { kind, class, attributes: Vec::new(), text: String::new(), shapes: Vec::new() }
+    }
+
+    /// A path with this data.
+    pub(crate) fn path(class: &'static str, data: &str) -> Self {
+        Self::new(ShapeKind::Path, class).with_attributes([("d", &data)])
     }
 
     /// The shape with these attributes.
@@ -175,34 +207,32 @@ pub struct Cell {
 pub enum Item {
     /// A text.
     Text(String),
-    /// A text in small type.
-    Small(String),
+    /// A label, such as the state of a seat.
+    Label(Cow<'static, str>),
     /// A sign.
     Sign {
         /// Its class.
         class: &'static str,
-        /// Its tooltip.
-        title: Option<&'static str>,
         /// The sign.
         text: &'static str,
     },
     /// An open card.
     Card {
-        /// Its classes, possibly empty.
-        class: String,
+        /// Its classes, possibly empty: `r` for a red suit, `t` for a trump, and what happened to
+        /// the card.
+        class: Cow<'static, str>,
         /// Its text.
         text: String,
     },
     /// A card face down.
     FaceDown,
-    /// A meter.
-    Meter {
-        /// The maximum.
-        max: usize,
-        /// The value.
-        value: usize,
-        /// The measured quantity.
-        label: String,
+    /// A quantity as a row of equal pieces: a pile of cards, or chips. It repeats a number that is
+    /// written beside it.
+    Stack {
+        /// The number of pieces.
+        count: u64,
+        /// The number of pieces that fill the whole width.
+        full: u64,
     },
 }
 
@@ -212,9 +242,33 @@ impl Item {
         Self::Text(text.to_string())
     }
 
+    /// A label.
+    pub fn label(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Label(text.into())
+    }
+
     /// An open card with these classes, possibly empty.
-    pub fn card(text: impl fmt::Display, class: impl fmt::Display) -> Self {
-        Self::Card { class: class.to_string(), text: text.to_string() }
+    pub fn card(text: impl fmt::Display, class: impl Into<Cow<'static, str>>) -> Self {
+        Self::Card { class: class.into(), text: text.to_string() }
+    }
+}
+
+impl Line {
+    /// A line with these items.
+    pub fn new(class: impl Into<Cow<'static, str>>, items: Vec<Item>) -> Self {
+        Self { class: class.into(), items }
+    }
+
+    /// The first line of a place: whose it is, and its state in words.
+    pub fn heading(title: impl fmt::Display, state: impl Into<Cow<'static, str>>) -> Self {
+        Self::new("who", vec![Item::text(title), Item::label(state)])
+    }
+
+    /// A line with a quantity in words, as a stack, and how much it changed; a change of 0 is not
+    /// shown.
+    pub fn amount(text: impl fmt::Display, stack: Item, change: i64) -> Self {
+        let change = if change == 0 { String::new() } else { signed(change) };
+        Self::new("amount", vec![Item::text(text), stack, Item::label(change)])
     }
 }
 
@@ -282,7 +336,39 @@ pub fn name(names: &[BotName], seat: Seat) -> &str {
     names.get(seat.index()).map_or("?", BotName::as_str)
 }
 
-/// A number for a [`Key`].
+/// A change with its sign.
+pub(crate) fn signed(change: i64) -> String {
+    if change < 0 {
+        alloc::format!("−{}", change.unsigned_abs())
+    } else {
+        alloc::format!("+{change}")
+    }
+}
+
+/// Words as a list: `a, b and c`.
+pub(crate) fn list<T: AsRef<str>>(words: &[T]) -> String {
+    let mut text = String::new();
+    for (index, word) in words.iter().enumerate() {
+        let rest = words.len() - index;
+        text.push_str(if index == 0 {
+            ""
+        } else if rest == 1 {
+            " and "
+        } else {
+            ", "
+        });
+        text.push_str(word.as_ref());
+    }
+    text
+}
+
+/// A number of things, as in `1 card` and `2 cards`.
+pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
+    let number = number.into();
+    alloc::format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A number for a [`Key`] or a stack.
 pub(crate) fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -1,9 +1,13 @@
 //! Draws a position of a match from the data of its game.
 //!
 //! Boards are SVG, tables of cards are HTML. Both have a description in words. Their colours are
-//! variables of the page's style sheet, [`crate::STYLE`].
+//! variables of the page's style sheet, [`crate::STYLE`]. The markup is short, since a page fetches
+//! hundreds of steps: a card is a `<b>`, its back an `<i>`, and style follows from the line that
+//! contains them.
 
-use arbiter_games::picture::{self, BoardPicture, Cell, Item, Part, Row, Shape, TablePicture};
+use arbiter_games::picture::{
+    self, BoardPicture, Cell, Item, Line, Part, Place, PlacesPicture, Row, Shape, TablePicture,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use maud::{Markup, PreEscaped, html};
@@ -25,8 +29,9 @@ pub fn draw(picture: &picture::Picture) -> Picture {
             @match part {
                 Part::Board(picture) => (board(picture, caption)),
                 Part::Table(picture) => (table(picture)),
+                Part::Places(picture) => (places(picture)),
                 Part::Image { svg } => img.frame src=(data_address(svg)) alt=(caption);
-                Part::Line { class, items } => p class=(class) { (self::items(items)) },
+                Part::Line(content) => (line(content)),
             }
         }
     };
@@ -47,6 +52,24 @@ fn board(board: &BoardPicture, caption: &str) -> Markup {
             @for child in shapes { (shape(child)) }
         }
     }
+}
+
+fn places(picture: &PlacesPicture) -> Markup {
+    let PlacesPicture { class, places } = picture;
+    html! {
+        ul class={ "places " (class) } {
+            @for Place { class, lines } in places {
+                li class=[Some(class).filter(|class| !class.is_empty())] {
+                    @for content in lines { (line(content)) }
+                }
+            }
+        }
+    }
+}
+
+fn line(line: &Line) -> Markup {
+    let Line { class, items } = line;
+    html! { p class=(class) { (self::items(items)) } }
 }
 
 /// The element of a shape. The names of the element and its attributes are constants of this
@@ -99,12 +122,17 @@ fn items(items: &[Item]) -> Markup {
         @for item in items {
             @match item {
                 Item::Text(text) => (text),
-                Item::Small(text) => small { (text) },
-                Item::Sign { class, title, text } => span class=(class) title=[title] { (text) },
-                Item::Card { class, text } => span class={ "card " (class) } { (text) },
-                Item::FaceDown => span.card.down title="face down" { "▒" },
-                Item::Meter { max, value, label } => {
-                    meter min="0" max=(max) value=(value) aria-label=(label) {}
+                Item::Label(text) => em { (text) },
+                Item::Sign { class, text } => span class=(class) { (text) },
+                Item::Card { class, text } => {
+                    b class=[Some(class).filter(|class| !class.is_empty())] { (text) }
+                }
+                Item::FaceDown => i role="img" aria-label="face down" {},
+                Item::Stack { count, full } => {
+                    // Each piece is a dash, two units wide.
+                    svg viewBox={ "0 0 " (2 * full) " 1" } preserveAspectRatio="none" aria-hidden="true" {
+                        path d={ "M0,.5H" (2 * count) } {}
+                    }
                 }
             }
         }

@@ -100,73 +100,89 @@ fn an_edited_record_has_no_steps() {
     assert_eq!(steps_error.to_string(), verify_error.to_string());
 }
 
-#[test]
-fn gomoku_shows_the_stones_in_order() {
-    let (record, standings) = transcript("gomoku-example.txt", "");
-    let steps = all_steps(&record);
-    assert_eq!(standings[0].score, Score(vec![2]));
-    let captions: Vec<_> = steps.drawn.iter().map(|step| &step.picture.caption[..]).collect();
-    assert_eq!(captions[0], "Opening: alpha is to put two black stones and a white one.");
-    assert!(captions[1].starts_with("Swap: beta is to take black"), "{captions:?}");
-    assert_eq!(captions[2], "Swap: alpha is to choose its colour.");
-    assert_eq!(captions[3], "alpha is to move; 5 stones are on the board.");
-    assert_eq!(captions.last(), Some(&"alpha has won."));
-    let replies: Vec<_> = steps.drawn.iter().filter_map(|step| step.reply.as_deref()).collect();
-    assert_eq!(replies[..3], ["(0,0)(14,14)(0,1)", "(1,0) (1,1)", "\"B\""]);
-    let html = html(&steps, steps.drawn.last().unwrap());
-    assert_eq!(html.matches(r#"<g class="stone black">"#).count(), 6);
-    assert_eq!(html.matches(r#"<g class="stone white">"#).count(), 4);
-    assert!(html.contains(r#"<text x="4" y="0">10</text><circle class="last" cx="4" cy="0""#));
-    assert!(html.contains(r#"<line class="row" x1="0" y1="0" x2="4" y2="0">"#), "{html}");
-    assert!(html.contains("alpha plays black"), "{html}");
-    assert!(html.contains(r#"role="img" aria-label="alpha has won."><title>"#), "{html}");
+/// The number of squares of the path of this class.
+fn squares(html: &str, class: &str) -> usize {
+    let path = html.split(&format!("<path class=\"{class}\" d=\"")).nth(1).unwrap();
+    path.split_once('"').unwrap().0.matches('M').count()
+}
+
+/// The places of this class, the text of each with its markup.
+fn places(html: &str, class: &str) -> Vec<String> {
+    let list = html.split(&format!("<ul class=\"places {class}\">")).nth(1).unwrap();
+    let list = list.split_once("</ul>").unwrap().0;
+    list.split("<li").skip(1).map(str::to_owned).collect()
+}
+
+/// The only step whose caption contains these words.
+fn step_with<'a>(steps: &'a Steps, words: &str) -> &'a Step {
+    let mut found = steps.drawn.iter().filter(|step| step.picture.caption.contains(words));
+    found.next().unwrap_or_else(|| panic!("no step says {words}"))
 }
 
 #[test]
-fn bitwa_shows_divisions_and_strengths() {
+fn gomoku_shows_the_stones_and_the_numbers_of_the_last_ones() {
+    let (record, standings) = transcript("gomoku-example.txt", "");
+    let steps = all_steps(&record);
+    assert_eq!(standings[0].score, Score(vec![2]));
+    let replies: Vec<_> = steps.drawn.iter().filter_map(|step| step.reply.as_deref()).collect();
+    assert_eq!(replies[..3], ["(0,0)(14,14)(0,1)", "(1,0) (1,1)", "\"B\""]);
+    let html = html(&steps, steps.drawn.last().unwrap());
+    assert_eq!(squares(&html, "black"), 6);
+    assert_eq!(squares(&html, "white"), 4);
+    assert_eq!(squares(&html, "won"), 5);
+    assert!(html.contains(r#"<path class="last" d="M4,0h0">"#), "{html}");
+    assert!(html.contains(r#"<text class="on-black" x="4" y="0">10</text>"#), "{html}");
+    assert_eq!(html.matches("<text class=\"on-").count(), 6, "{html}");
+    assert!(html.contains("alpha plays black"), "{html}");
+    assert!(html.contains("beta added two stones and alpha chose black."), "{html}");
+    assert!(html.contains(r#"role="img" aria-label="Stone 10: alpha puts"#), "{html}");
+}
+
+#[test]
+fn bitwa_shows_units_and_what_the_last_order_did() {
     let (record, _) = transcript("bitwa-example.txt", "= 1 0 0 1 1 1");
     let steps = all_steps(&record);
     let first = html(&steps, &steps.drawn[0]);
     assert!(first.contains(r#"viewBox="0 0 8 6""#));
     // The document's board has three units of strength 2 in each division.
-    for (letter, units) in [('A', 3), ('a', 3), ('B', 3), ('b', 3)] {
-        let text = format!(r#"<text class="letter" x="0.5" y="0.36">{letter}</text>"#);
-        assert_eq!(first.matches(&text).count(), units, "{letter}");
+    let letters = first.split("<text class=\"letters\"").nth(1).unwrap();
+    let letters = letters.split(['>', '<']).nth(1).unwrap();
+    for letter in ['A', 'a', 'B', 'b'] {
+        assert_eq!(letters.matches(letter).count(), 3, "{letter}");
     }
-    assert_eq!(first.matches(r#"y="0.72">2</text>"#).count(), 12);
-    assert_eq!(first.matches("M0,0h1v1h-1z").count(), 1, "the wall in the corner");
+    assert_eq!(squares(&first, "body seat1"), 6);
+    assert_eq!(first.matches(r#".7">2</text>"#).count(), 12);
+    assert!(first.contains("M0,0h1v1h-1z"), "the wall in the corner");
+    assert_eq!(squares(&first, "moves") + squares(&first, "attacks"), 0);
     let second = &steps.drawn[1];
     assert_eq!(second.reply.as_deref(), Some("= 1 5 1 -1 1 1"));
-    let caption = "Round 1 of 100: alpha sends A to (5, 1), attacking enemies on the way.";
-    assert_eq!(second.picture.caption, caption);
-    assert!(html(&steps, second).contains(r#"<circle class="target" cx="5.5" cy="1.5""#));
+    let caption = &second.picture.caption;
+    assert!(caption.starts_with("Round 1 of 100: alpha sends A to (5, 1), attacking"), "{caption}");
+    let shown = html(&steps, second);
+    assert!(shown.contains(r#"<path class="target" d="M5.08,1.5a"#), "{shown}");
+    let attacked = step_with(&steps, "loses");
+    let shown = html(&steps, attacked);
+    assert!(squares(&shown, "hit") > 0 && shown.contains("−1"), "{shown}");
     assert_eq!(steps.overview.chapters[1].0, "Round 2");
     assert!(second.clocks[0].left.unwrap() < Micros::from_millis(180_001));
 }
 
 #[test]
-fn wojna_shows_piles_bids_and_wars() {
+fn wojna_shows_piles_bids_and_who_takes_the_pot() {
     let (record, _) = transcript("wojna-war.txt", "= pass");
     let steps = all_steps(&record);
-    let captions = || steps.drawn.iter().map(|step| &step.picture.caption[..]);
-    assert!(captions().any(|caption| caption.contains("war between")), "a caption announces a war");
-    assert!(
-        captions().any(|caption| caption.contains("takes")),
-        "a caption announces the winner of a pot"
-    );
-    assert!(
-        captions().any(|caption| caption.ends_with("bidding has ended.")),
-        "a caption announces the end of bidding"
-    );
-    assert_eq!(captions().next_back(), Some("Deal 1 of 1 has ended."));
-    let auction = steps.drawn.iter().find(|step| step.picture.caption.contains("auction 1:"));
-    let html = html(&steps, auction.unwrap());
-    assert_eq!(
-        html.matches("card peeked").count(),
-        steps.overview.names.len(),
-        "each seat has a card"
-    );
-    assert!(html.contains("<th colspan=\"4\" scope=\"row\">Pot</th>"), "{html}");
+    let auction = html(&steps, step_with(&steps, "pay a card each"));
+    let seats = places(&auction, "wojna");
+    assert_eq!(seats.len(), steps.overview.names.len() + 1, "the seats and the pot");
+    assert_eq!(auction.matches("<b class=\"peeked\">").count(), steps.overview.names.len());
+    assert!(html(&steps, step_with(&steps, "equal cards, so war of")).contains("goes to war"));
+    let taken = step_with(&steps, "takes");
+    let taken = places(&html(&steps, taken), "wojna");
+    let winners: Vec<_> = taken.iter().filter(|place| place.contains("takes the pot")).collect();
+    assert_eq!(winners.len(), 1, "{taken:?}");
+    let pot = taken.last().unwrap();
+    let size = pot.split("<p class=\"amount\">").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(winners[0].contains(&format!("<em>+{size}</em>")), "{size}: {}", winners[0]);
     assert_eq!(steps.overview.chapters[0], ("Deal 1".to_owned(), 0));
 }
 
@@ -174,29 +190,35 @@ fn wojna_shows_piles_bids_and_wars() {
 fn tricks_shows_every_table() {
     let (record, _) = transcript("tricks-whole.txt", "");
     let steps = all_steps(&record);
-    let names = steps.overview.names.clone();
     let last = html(&steps, steps.drawn.last().unwrap());
-    assert!(last.contains("are over"), "{last}");
-    assert!(last.contains(&format!("<small>{} won</small>", names[0])), "the last trick is shown");
+    assert!(last.contains("all tables are over"), "{last}");
     let first = html(&steps, &steps.drawn[0]);
-    let tables = first.matches("<td class=\"number\">18</td>").count();
-    assert_eq!(first.matches("class=\"card ").count(), 18 * tables, "two hands of nine cards");
+    let tables = places(&first, "tables few");
+    for table in &tables {
+        assert!(table.contains("18 in the pack"), "{table}");
+        assert_eq!(table.matches("<b").count(), 18, "two hands of nine cards");
+    }
+    assert_eq!(places(&last, "tables few").len(), tables.len());
+    let names = &steps.overview.names;
+    assert!(names.iter().any(|name| last.contains(&format!("<em>{name} took it</em>"))), "{last}");
+    assert_eq!(steps.overview.chapters.first().unwrap().0, "Trick 1");
+    assert_eq!(steps.overview.chapters.last().unwrap().0, "Trick 18");
 }
 
 #[test]
 fn blackjack_hides_the_dealers_second_card_until_all_have_acted() {
     let (record, standings) = transcript("blackjack-official.txt", "");
     let steps = all_steps(&record);
-    let first = steps.drawn.iter().find(|step| step.picture.caption.contains("to act")).unwrap();
-    assert_eq!(html(&steps, first).matches("face down").count(), 1);
-    let last_step = steps.drawn.iter().find(|step| step.picture.caption.contains("is over"));
-    let settled = html(&steps, last_step.unwrap());
+    let first = html(&steps, step_with(&steps, "to act"));
+    assert_eq!(first.matches("face down").count(), 1);
+    let settled = html(&steps, step_with(&steps, "the dealer"));
     assert_eq!(settled.matches("face down").count(), 0);
-    let dealer = ["2", "3", "7", "T"].map(|card| format!("<span class=\"card \">{card}</span>"));
+    let dealer = ["2", "3", "7", "10"].map(|card| format!("<b>{card}</b>"));
     assert!(settled.contains(&dealer.concat()), "{settled}");
-    let chips: Vec<_> = standings.iter().map(|standing| standing.score.0[0]).collect();
     let last = html(&steps, steps.drawn.last().unwrap());
-    assert!(chips.iter().all(|chips| last.contains(&format!(">{chips}<"))), "{last}");
+    for standing in &standings {
+        assert!(last.contains(&format!("Chips {}<", standing.score.0[0])), "{last}");
+    }
     assert_eq!(steps.overview.chapters.len(), 5);
 }
 

@@ -16,7 +16,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use browser::{Browser, Response, encoded, rows};
+use browser::{Browser, Response, encoded};
 use rustix::process::Signal;
 use serde_json::Value;
 use support::machine::descendants;
@@ -185,6 +185,14 @@ fn a_person_plays_gomoku() {
     table.close();
 }
 
+/// The lines of cards at the places of this class.
+fn hands(page: &str, class: &str) -> Vec<String> {
+    let list = page.split(&format!("<ul class=\"places {class}\">")).nth(1).unwrap_or_default();
+    let list = list.split("</ul>").next().unwrap();
+    let lines = list.split("<p class=\"hand").skip(1);
+    lines.map(|line| line.split_once("</p>").unwrap().0.to_owned()).collect()
+}
+
 #[test]
 fn a_person_plays_wojna() {
     let bots = ["bots/wojna/caller", "bots/wojna/miser", "--set", "deck=1-5*4"];
@@ -192,8 +200,10 @@ fn a_person_plays_wojna() {
     table.done("new", "seat1=human&seat2=0&seat3=1&seat4=&seed=s");
     table.done("pace", "do=speed&speed=0");
     let (first, last) = table.play(|page| {
-        for row in rows(page, "cards wojna").iter().skip(1).filter(|row| row.len() > 3) {
-            assert!(row[2].is_empty() || row[2] == "▒", "{row:?}");
+        let hands = hands(page, "wojna");
+        assert_eq!(hands.len(), 3);
+        for hand in &hands[1..] {
+            assert!(!hand.contains("<b"), "hidden from seat 1: {hand}");
         }
         let bids: Vec<_> = values(page, "answer").collect();
         assert!(bids.contains(&"= check"), "{bids:?}");
@@ -225,9 +235,10 @@ fn a_person_plays_tricks() {
         if is_over(&page) {
             break;
         }
-        for row in rows(&page, "cards tricks") {
-            assert!(row[2].trim_start_matches("▸ ").chars().all(|card| card == '▒'), "{row:?}");
-            assert!(!row[6].contains('▒'), "{row:?}");
+        // Each table has the hand of seat 1, the cards on the table, and the hand of seat 2.
+        for hands in hands(&page, "tables few").chunks(3) {
+            assert!(!hands[0].contains("<b"), "hidden from seat 2: {hands:?}");
+            assert!(!hands[2].contains("<i"), "{hands:?}");
             turns += 1;
         }
         assert!(!page.contains("<div class=\"message\"><span class=\"who seat1\">"), "{page}");
@@ -280,7 +291,7 @@ fn people_play_blackjack() {
             whose.is_some() || is_over(&page)
         });
         let Some(seat) = whose else { break };
-        assert!(page.contains("▒"), "the dealer's second card lies face down: {page}");
+        assert!(page.contains("\"face down\""), "the dealer's second card lies face down: {page}");
         let turn = due(&page).unwrap().to_owned();
         let actions: Vec<_> = values(&page, "answer").collect();
         assert_eq!(actions[..2], ["H", "S"]);

@@ -31,6 +31,27 @@ pub struct Forces {
     pub strength: u64,
 }
 
+/// What a unit did by an order, if it did anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Deed {
+    /// The square on which the unit stood.
+    pub(super) from: Square,
+    /// The square to which it moved, or which it attacked.
+    pub(super) to: Square,
+    pub(super) kind: DeedKind,
+}
+
+/// The kind of a [`Deed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DeedKind {
+    /// It moved to a free square.
+    Moved,
+    /// It attacked a unit, which stays, and stays itself.
+    Struck,
+    /// It attacked a unit, which this removed, and moved to its square.
+    Captured,
+}
+
 /// A battle: a board whose units move and fight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Battle {
@@ -108,29 +129,49 @@ impl Battle {
     /// Carries out an order: sorts the units of the division once, nearest first, and moves them in
     /// that order ("Ogólny schemat"). Stops when a player has no unit.
     pub fn carry_out(&mut self, division: Division, order: Order) {
+        self.carry_out_watched(division, order, |_| ());
+    }
+
+    /// Carries out an order as [`Self::carry_out`] does, and reports what each unit did.
+    pub(super) fn carry_out_watched(
+        &mut self,
+        division: Division,
+        order: Order,
+        mut watch: impl FnMut(Deed),
+    ) {
         let mut units = mem::take(&mut self.divisions[division.index()]);
         units.sort_unstable_by_key(|square| order.distance(*square));
         for square in &mut units {
             if self.is_decided() {
                 break;
             }
-            *square = self.advance(*square, division.seat(), order);
+            *square = self.advance(*square, division.seat(), order, &mut watch);
         }
         self.divisions[division.index()] = units;
     }
 
     /// Moves the unit on `from`, or lets it attack. Returns its square afterwards ("Przemieszczenie
     /// oddziału").
-    fn advance(&mut self, from: Square, seat: Seat, order: Order) -> Square {
+    fn advance(
+        &mut self,
+        from: Square,
+        seat: Seat,
+        order: Order,
+        watch: &mut impl FnMut(Deed),
+    ) -> Square {
         let to = self.destination(from, seat, order);
         if to == from {
             return from;
         }
-        if let Cell::Unit { division, strength } = self.cells[self.index(to)]
-            && !self.strike(to, division, strength)
-        {
-            return from;
+        let mut kind = DeedKind::Moved;
+        if let Cell::Unit { division, strength } = self.cells[self.index(to)] {
+            if !self.strike(to, division, strength) {
+                watch(Deed { from, to, kind: DeedKind::Struck });
+                return from;
+            }
+            kind = DeedKind::Captured;
         }
+        watch(Deed { from, to, kind });
         let from = self.index(from);
         let destination = self.index(to);
         self.cells[destination] = mem::replace(&mut self.cells[from], Cell::Free);

@@ -20,6 +20,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
+use battle::Deed;
 pub use battle::{Battle, Forces};
 pub use board::{Board, Division, Ground, Rounds, Square, official_boards, shipped_boards};
 pub use info::game;
@@ -120,6 +121,10 @@ pub struct Match {
     /// The number of executed orders.
     orders: u64,
     last_order: Option<(Division, Order)>,
+    /// What the units did by the last order. Only pictures use it.
+    deeds: Vec<Deed>,
+    /// The last forfeit, and the number of orders before it. Only pictures use it.
+    last_forfeit: Option<(Seat, u64)>,
     tasks: VecDeque<Task>,
     /// The command whose reply has not arrived.
     awaited: Option<Task>,
@@ -145,6 +150,8 @@ impl Match {
             last_division: None,
             orders: 0,
             last_order: None,
+            deeds: Vec::new(),
+            last_forfeit: None,
             tasks: Seat::all(SEATS).map(Task::SetGame).collect(),
             awaited: None,
             dismissed: None,
@@ -261,7 +268,9 @@ impl Match {
             return if self.is_over() { Ok(()) } else { gtp::parse_reply(reply).map(drop) };
         };
         let order = Order::parse(&gtp::parse_words(reply)?, &self.board)?;
-        self.battle.carry_out(division, order);
+        self.deeds.clear();
+        let deeds = &mut self.deeds;
+        self.battle.carry_out_watched(division, order, |deed| deeds.push(deed));
         self.last_division = Some(division);
         self.orders += 1;
         self.last_order = Some((division, order));
@@ -275,6 +284,9 @@ impl Match {
         let player = &mut self.players[seat.index()];
         player.alive = false;
         player.forfeit = is_forfeit.then_some(forfeit);
+        if is_forfeit {
+            self.last_forfeit = Some((seat, self.orders));
+        }
         self.dismissed = Some(seat);
         self.tasks.retain(|task| task.seat() != seat);
     }

@@ -1,11 +1,17 @@
-//! The picture of bitwa: the board with its walls, and the units with divisions and strengths.
+//! The picture of bitwa: the board with its walls and units, and what the last order did.
+//!
+//! All bodies, bars and letters of the units are one shape of each kind. So a large army is short.
 
+use alloc::borrow::Cow;
+use alloc::borrow::ToOwned as _;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::fmt::Write as _;
+use core::cmp::Ordering;
+use core::fmt::{Display, Write as _};
 
+use super::battle::{Deed, DeedKind};
 use super::board::{Division, Ground, Square};
 use super::{Match, SEATS, moves};
 use crate::gtp::FAREWELL;
@@ -13,43 +19,36 @@ use crate::match_state::{MatchView, Seat};
 use crate::move_form::{FormFields, MoveForm};
 use crate::name::BotName;
 use crate::picture::{
-    BoardPicture, Cell, Item, Key, Part, Picture, Row, Shape, ShapeKind, TablePicture, bits, name,
+    BoardPicture, Item, Key, Line, Part, Picture, Place, PlacesPicture, Shape, ShapeKind, bits,
+    count, name, number,
 };
+
+/// A whole square, as a path from its corner.
+const SQUARE: &str = "h1v1h-1z";
+/// The body of a unit, as a path. Its stroke makes it wider, with round corners.
+const BODY: &str = "h.72v.72h-.72z";
 
 impl MatchView for Match {
     fn picture(&self, names: &[BotName], _viewer: Option<Seat>) -> Picture {
-        let board = self.board();
-        let columns = board.columns();
-        let rows = board.rows();
-        let last_division = self.last_order().map(|(division, _)| division);
+        let columns = self.board().columns();
+        let rows = self.board().rows();
         let ground = [("width", &columns as _), ("height", &rows as _)];
         let mut shapes = vec![
             Shape::new(ShapeKind::Rectangle, "ground").with_attributes(ground),
-            Shape::new(ShapeKind::Path, "squares").with_attributes([("d", &lines(columns, rows))]),
-            Shape::new(ShapeKind::Path, "walls").with_attributes([("d", &walls(self))]),
+            Shape::path("squares", &lines(columns, rows)),
+            Shape::path("walls", &walls(self)),
         ];
-        for square in squares(columns, rows) {
-            if let Some((division, strength)) = self.battle().unit(square) {
-                let is_moved = last_division == Some(division);
-                shapes.push(unit(square, division, strength, is_moved, board.strength()));
-            }
-        }
-        if let Some((_, order)) = self.last_order() {
-            let Square { x, y } = order.target;
-            let circle = [
-                ("cx", &format!("{x}.5") as _),
-                ("cy", &format!("{y}.5") as _),
-                ("r", &"0.25" as _),
-            ];
-            shapes.push(Shape::new(ShapeKind::Circle, "target").with_attributes(circle));
-        }
+        shapes.extend(units(self));
+        shapes.extend(last_order(self));
         let board = BoardPicture {
             class: "board bitwa",
             view: format!("0 0 {columns} {rows}"),
             description: description(self),
             shapes,
         };
-        let parts = vec![Part::Board(board), Part::Table(forces(self, names))];
+        let places = Seat::all(SEATS).map(|seat| forces(self, names, seat)).collect();
+        let forces = PlacesPicture { class: "forces", places };
+        let parts = vec![Part::Board(board), Part::Places(forces)];
         Picture { caption: caption(self, names), parts }
     }
 
@@ -88,71 +87,177 @@ fn lines(columns: usize, rows: usize) -> String {
     vertical.chain((1..rows).map(|y| format!("M0,{y}H{columns}"))).collect()
 }
 
-/// The blocked squares, as a path.
-fn walls(game: &Match) -> String {
-    let board = game.board();
+/// These squares, as a path.
+fn outlines(squares: impl Iterator<Item = Square>) -> String {
     let mut path = String::new();
-    for (square, ground) in squares(board.columns(), board.rows()).zip(board.ground()) {
-        if *ground == Ground::Blocked {
-            let Square { x, y } = square;
-            write!(path, "M{x},{y}h1v1h-1z").expect("a string takes every text");
-        }
+    for Square { x, y } in squares {
+        write!(path, "M{x},{y}{SQUARE}").expect("a string takes every text");
     }
     path
 }
 
-fn unit(
-    square: Square,
-    division: Division,
-    strength: u32,
-    is_moved: bool,
-    full_strength: u32,
-) -> Shape {
-    let Square { x, y } = square;
-    // The bar shows the remaining share of the initial strength.
-    let width = 0.8 * f64::from(strength) / f64::from(full_strength.max(1));
-    let class = if is_moved { "unit moved" } else { "unit" };
-    let body: [(_, &dyn core::fmt::Display); 5] =
-        [("x", &"0.06"), ("y", &"0.06"), ("width", &"0.88"), ("height", &"0.88"), ("rx", &"0.12")];
-    let bar: [(_, &dyn core::fmt::Display); 4] =
-        [("x", &"0.1"), ("y", &"0.84"), ("height", &"0.06"), ("width", &format!("{width:.3}"))];
-    let text = |class, y: &'static str| {
-        Shape::new(ShapeKind::Text, class).with_attributes([("x", &"0.5"), ("y", &y)])
-    };
-    let parts = vec![
-        Shape::new(ShapeKind::Rectangle, "body").with_attributes(body),
-        text("letter", "0.36").with_text(division),
-        text("strength", "0.72").with_text(strength),
-        Shape::new(ShapeKind::Rectangle, "bar").with_attributes(bar),
-    ];
-    Shape::new(ShapeKind::Group, format!("{class} seat{}", division.seat()))
-        .with_attributes([("transform", &format!("translate({x},{y})"))])
-        .with_shapes(parts)
+/// The blocked squares, as a path.
+fn walls(game: &Match) -> String {
+    let board = game.board();
+    let ground = squares(board.columns(), board.rows()).zip(board.ground());
+    outlines(ground.filter(|(_, ground)| **ground == Ground::Blocked).map(|(square, _)| square))
 }
 
-/// The remaining forces of each seat, as a table.
-fn forces(game: &Match, names: &[BotName]) -> TablePicture {
-    let row = |seat| {
-        let forces = game.battle().forces(seat);
-        let mut bot = vec![Item::text(name(names, seat))];
-        bot.extend((!game.is_alive(seat)).then(|| Item::text(" (forfeited)")));
-        let numbers = [Cell::number(forces.units), Cell::number(forces.strength)];
-        Row {
-            class: None,
-            cells: [Cell::seat(seat), Cell::of(bot)].into_iter().chain(numbers).collect(),
-        }
-    };
-    TablePicture {
-        class: "forces",
-        head: vec![
-            Cell::text("Seat"),
-            Cell::text("Bot"),
-            Cell::number("Units"),
-            Cell::number("Strength"),
-        ],
-        rows: Seat::all(SEATS).map(row).collect(),
-        foot: Vec::new(),
+/// The units: a body with the letter of the division, the strength, and a bar for the remaining
+/// share of the initial strength.
+fn units(game: &Match) -> Vec<Shape> {
+    let board = game.board();
+    let mut bodies = [String::new(), String::new()];
+    let mut bars = String::new();
+    let mut columns = String::new();
+    let mut rows = String::new();
+    let mut letters = String::new();
+    let mut strengths = Vec::new();
+    for square in squares(board.columns(), board.rows()) {
+        let Some((division, strength)) = game.battle().unit(square) else { continue };
+        let Square { x, y } = square;
+        let share = 0.8 * f64::from(strength) / f64::from(board.strength().max(1));
+        let body = &mut bodies[division.seat().index()];
+        let written = write!(body, "M{x}.14,{y}.14{BODY}")
+            .and_then(|()| write!(bars, "M{x}.1,{y}.87h{share:.2}"))
+            .and_then(|()| write!(columns, "{x}.5 "))
+            .and_then(|()| write!(rows, "{y}.36 "));
+        written.expect("a string takes every text");
+        letters.push(division.letter());
+        strengths.push(text(&format!("{x}.5"), &format!("{y}.7")).with_text(strength));
     }
+    let [first, second] = bodies;
+    vec![
+        Shape::path("body seat1", &first),
+        Shape::path("body seat2", &second),
+        Shape::path("bars", &bars),
+        Shape::new(ShapeKind::Text, "letters")
+            .with_attributes([("x", &columns.trim_end()), ("y", &rows.trim_end())])
+            .with_text(letters),
+        Shape::new(ShapeKind::Group, "strengths").with_shapes(strengths),
+    ]
+}
+
+fn text(x: &dyn Display, y: &dyn Display) -> Shape {
+    Shape::new(ShapeKind::Text, "").with_attributes([("x", x), ("y", y)])
+}
+
+/// The deeds of the last order, unless a forfeit followed it.
+fn deeds(game: &Match) -> &[Deed] {
+    match game.last_forfeit {
+        Some((_, orders)) if orders == game.orders() => &[],
+        _ => &game.deeds,
+    }
+}
+
+/// The target of the last order, and what it did: the captured squares, the units that moved or
+/// were hit, arrows, and the losses at their squares.
+fn last_order(game: &Match) -> Vec<Shape> {
+    let deeds = deeds(game);
+    let of = |kind| deeds.iter().filter(move |deed| deed.kind == kind);
+    let arrows = |kind| of(kind).copied().map(arrow).collect::<String>();
+    let moved = of(DeedKind::Moved).chain(of(DeedKind::Captured)).map(|deed| deed.to);
+    let struck: Vec<_> = deeds.iter().filter(|deed| deed.kind != DeedKind::Moved).collect();
+    let mut losses = Vec::new();
+    let mut hit = Vec::new();
+    for (index, deed) in struck.iter().enumerate() {
+        if struck[..index].iter().any(|earlier| earlier.to == deed.to) {
+            continue;
+        }
+        let Square { x, y } = deed.to;
+        let strikes = || struck.iter().filter(|other| other.to == deed.to);
+        let removed = strikes().any(|strike| strike.kind == DeedKind::Captured);
+        let loss = format!("−{}{}", strikes().count(), if removed { "✕" } else { "" });
+        losses.push(text(&format!("{x}.86"), &format!("{y}.1")).with_text(loss));
+        hit.push(deed.to);
+    }
+    let attacks = arrows(DeedKind::Struck) + &arrows(DeedKind::Captured);
+    let order = game.last_order().filter(|_| !deeds.is_empty() || is_last_order(game));
+    let target = order.map(|(_, order)| target(order.target)).unwrap_or_default();
+    vec![
+        Shape::path("moved", &outlines(moved)),
+        Shape::path("captured", &outlines(of(DeedKind::Captured).map(|deed| deed.to))),
+        Shape::path("hit", &outlines(hit.into_iter())),
+        Shape::path("moves", &arrows(DeedKind::Moved)),
+        Shape::path("attacks", &attacks),
+        Shape::path("target", &target),
+        Shape::new(ShapeKind::Group, "losses").with_shapes(losses),
+    ]
+}
+
+/// Whether the last event is an order.
+fn is_last_order(game: &Match) -> bool {
+    game.last_forfeit.is_none_or(|(_, orders)| orders < game.orders())
+}
+
+/// A cross hair in a square, as a path.
+fn target(Square { x, y }: Square) -> String {
+    let circle = format!("M{x}.08,{y}.5a.42,.42 0 1 0 .84,0a.42,.42 0 1 0-.84,0");
+    format!("{circle}M{x}.5,{y}v.2m0,.6v.2M{x},{y}.5h.2m.6,0h.2")
+}
+
+/// An arrow across the border of two adjacent squares, as a path.
+fn arrow(deed: Deed) -> String {
+    let x = f64::from(deed.to.x) - f64::from(deed.from.x);
+    let y = f64::from(deed.to.y) - f64::from(deed.from.y);
+    let start = |from: u8, step: f64| f64::from(from) + 0.5 + 0.28 * step;
+    // The two barbs, behind the tip to either side.
+    let barb = |side: f64| [-0.14 * x - side * 0.12 * y, -0.14 * y + side * 0.12 * x];
+    let [left_x, left_y] = barb(1.0);
+    let [right_x, right_y] = barb(-1.0);
+    format!(
+        "M{:.2},{:.2}l{:.2},{:.2}m{left_x:.2},{left_y:.2}l{:.2},{:.2}l{right_x:.2},{right_y:.2}",
+        start(deed.from.x, x),
+        start(deed.from.y, y),
+        0.46 * x,
+        0.46 * y,
+        -left_x,
+        -left_y
+    )
+}
+
+/// The numbers of units and of points of strength that a seat lost by the last order.
+fn losses(game: &Match, seat: Seat) -> [u64; 2] {
+    let struck_by = game.last_order().map(|(division, _)| division.seat());
+    if struck_by.is_none_or(|attacker| attacker == seat) {
+        return [0, 0];
+    }
+    let deeds = deeds(game);
+    let captured = deeds.iter().filter(|deed| deed.kind == DeedKind::Captured).count();
+    let strikes = deeds.iter().filter(|deed| deed.kind != DeedKind::Moved).count();
+    [number(captured), number(strikes)]
+}
+
+/// The remaining forces of a seat, and its losses by the last order.
+fn forces(game: &Match, names: &[BotName], seat: Seat) -> Place {
+    let forces = game.battle().forces(seat);
+    let [units, strength] = losses(game, seat).map(|loss| -i64::try_from(loss).unwrap_or(i64::MAX));
+    let initial = game
+        .board()
+        .ground()
+        .iter()
+        .filter(|ground| matches!(ground, Ground::Unit(division) if division.seat() == seat));
+    let full = number(initial.count());
+    let state: Cow<_> = match game.players[seat.index()].forfeit {
+        Some(forfeit) => format!("forfeited: {forfeit}").into(),
+        None => "".into(),
+    };
+    // A piece for each point of strength would be too thin: one for as many as a unit has.
+    let share = forces.strength.div_ceil(u64::from(game.board().strength().max(1)));
+    let lines = vec![
+        Line::heading(format!("{seat} {}", name(names, seat)), state),
+        Line::amount(
+            format!("Units {}", forces.units),
+            Item::Stack { count: forces.units.into(), full },
+            units,
+        ),
+        Line::amount(
+            format!("Strength {}", forces.strength),
+            Item::Stack { count: share, full },
+            strength,
+        ),
+    ];
+    Place { class: format!("seat{seat}").into(), lines }
 }
 
 fn description(game: &Match) -> String {
@@ -178,14 +283,67 @@ fn description(game: &Match) -> String {
 }
 
 fn caption(game: &Match, names: &[BotName]) -> String {
-    let round = game.round();
+    let round = order_round(game);
     let rounds = game.board().rounds();
+    let ending = if game.is_over() { ending(game, names) } else { String::new() };
+    if let Some((seat, _)) = game.last_forfeit.filter(|_| !is_last_order(game)) {
+        let why = game.players[seat.index()].forfeit;
+        let why = why.map(|forfeit| format!(" ({forfeit})")).unwrap_or_default();
+        let bot = name(names, seat);
+        return format!(
+            "Round {round}: {bot} forfeits{why}, its units stay where they are.{ending}"
+        );
+    }
     let Some((division, order)) = game.last_order() else {
-        return format!("The battle is set up; it lasts {rounds} rounds at most.");
+        return format!("The battle is set up; it lasts {rounds} rounds at most.{ending}");
     };
     let Square { x, y } = order.target;
     let manner = if order.attack { "attacking enemies on the way" } else { "passing enemies by" };
     let bot = name(names, division.seat());
-    let ending = if game.is_over() { " The battle is over." } else { "" };
-    format!("Round {round} of {rounds}: {bot} sends {division} to ({x}, {y}), {manner}.{ending}")
+    let enemy = Seat::from_index(1 - division.seat().index());
+    let effect = effect(game, name(names, enemy), losses(game, enemy));
+    let sends = format!("{bot} sends {division} to ({x}, {y}), {manner}");
+    format!("Round {round} of {rounds}: {sends}: {effect}.{ending}")
+}
+
+/// The round of the last order. A new round begins without an order.
+fn order_round(game: &Match) -> u32 {
+    let is_new = game.last_division.is_none() && game.orders() > 0;
+    game.round() - u32::from(is_new)
+}
+
+/// What the last order did, in words.
+fn effect(game: &Match, enemy: &str, [units, strength]: [u64; 2]) -> String {
+    let moved = deeds(game).iter().filter(|deed| deed.kind != DeedKind::Struck).count();
+    let moves = match moved {
+        0 => "no unit moves".to_owned(),
+        1 => "1 unit moves".to_owned(),
+        moved => format!("{moved} units move"),
+    };
+    match (units, strength) {
+        (_, 0) => moves,
+        (0, strength) => format!("{moves}, {enemy} loses strength {strength}"),
+        _ => format!("{moves}, {enemy} loses {} and strength {strength}", count(units, "unit")),
+    }
+}
+
+/// How the battle ended.
+fn ending(game: &Match, names: &[BotName]) -> String {
+    let [first, second] = [0, 1].map(|index| game.battle().forces(Seat::from_index(index)));
+    let score = |winner: super::Forces, loser: super::Forces| {
+        format!(
+            "{} to {} units, strength {} to {}",
+            winner.units, loser.units, winner.strength, loser.strength
+        )
+    };
+    let winner = |index| name(names, Seat::from_index(index));
+    match first.cmp(&second) {
+        Ordering::Greater => {
+            format!(" The battle is over: {} wins by {}.", winner(0), score(first, second))
+        }
+        Ordering::Less => {
+            format!(" The battle is over: {} wins by {}.", winner(1), score(second, first))
+        }
+        Ordering::Equal => " The battle is over: a tie.".to_owned(),
+    }
 }

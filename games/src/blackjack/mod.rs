@@ -79,6 +79,29 @@ pub(crate) fn bounds(params: &Params, forfeited: &[bool]) -> Option<Bounds> {
     Some(Bounds { seats, sums: [min..=max].to_vec(), bad_answers })
 }
 
+/// A decision that was carried out. Only pictures use it.
+#[derive(Clone, Copy, Debug)]
+struct Decision {
+    seat: Seat,
+    /// The action; `None` after a bad reply.
+    action: Option<Action>,
+    /// The chips that it added to the stake.
+    raised: i64,
+    /// Whether the player drew a card.
+    drew: bool,
+}
+
+/// What pictures show of the past.
+#[derive(Clone, Debug, Default)]
+struct Past {
+    /// The number of decisions so far.
+    decisions: u64,
+    /// The last decision of this hand.
+    last: Option<Decision>,
+    /// The chips that each seat won in the last hand that is over, or lost, negative.
+    gained: Vec<i64>,
+}
+
 /// A round of blackjack in progress.
 #[derive(Clone, Debug)]
 pub struct Match {
@@ -91,6 +114,7 @@ pub struct Match {
     hands: u32,
     /// Whether a hand is being played.
     in_hand: bool,
+    past: Past,
 }
 
 impl Match {
@@ -131,6 +155,7 @@ impl Match {
             dealt: 0,
             hands: params.hands.0,
             in_hand: false,
+            past: Past::default(),
         })
     }
 
@@ -167,7 +192,12 @@ impl Match {
 
     /// Ends a hand.
     fn settle(&mut self) -> Note {
+        let owned = |player: &Player| player.chips() + player.stake();
+        let before: Vec<_> = self.table.players().iter().map(owned).collect();
         self.table.settle();
+        let after = self.table.players().iter().map(owned);
+        self.past.gained = after.zip(before).map(|(after, before)| after - before).collect();
+        self.past.last = None;
         self.in_hand = false;
         Note::Hand {
             hand: self.dealt,
@@ -223,7 +253,20 @@ impl MatchState for Match {
         };
         let is_bad = legality.is_err() || reply.is_err();
         self.bad_answers[seat.index()].in_match += u32::from(is_bad);
+        let player = |table: &Table| {
+            let player = &table.players()[seat.index()];
+            (player.stake(), player.hand().len())
+        };
+        let (stake, cards) = player(&self.table);
         self.table.act(action);
+        let (new_stake, new_cards) = player(&self.table);
+        self.past.decisions += 1;
+        self.past.last = Some(Decision {
+            seat,
+            action: (!is_bad).then_some(action),
+            raised: new_stake - stake,
+            drew: new_cards > cards,
+        });
         legality
     }
 }

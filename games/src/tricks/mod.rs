@@ -94,6 +94,14 @@ impl Default for Params {
     }
 }
 
+/// The last reply. Only pictures use it.
+#[derive(Clone, Debug)]
+struct LastReply {
+    player: Player,
+    /// Whether each table waited for the player.
+    waited: Vec<bool>,
+}
+
 /// A match between two bots: seat 1 is the first player of every table.
 #[derive(Clone, Debug)]
 pub struct Match {
@@ -106,6 +114,9 @@ pub struct Match {
     forfeit: Option<(Player, Forfeit)>,
     /// The number of seats that got the result.
     informed: usize,
+    /// The number of replies. Only pictures use it.
+    replies: u64,
+    last_reply: Option<LastReply>,
 }
 
 impl Match {
@@ -140,6 +151,8 @@ impl Match {
             turn: Player::First,
             forfeit: None,
             informed: 0,
+            replies: 0,
+            last_reply: None,
         };
         game.give_turn(Player::First);
         game
@@ -268,6 +281,9 @@ impl MatchState for Match {
             return Ok(());
         }
         let player = self.turn;
+        let waited = self.tables.iter().map(|table| table.turn() == Some(player)).collect();
+        self.replies += 1;
+        self.last_reply = Some(LastReply { player, waited });
         let outcome = reply.map(|reply| self.play(player, reply));
         if let Some(forfeit) = Forfeit::from_reply(&outcome) {
             self.lose(player, forfeit);

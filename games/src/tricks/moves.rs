@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
+use super::picture::{colour, face, sign};
 use super::{Card, KEY, Match, Player, Table};
 use crate::match_state::Seat;
 use crate::move_form::{Choice, ChoiceOption, Field, FormFields, MoveForm};
@@ -34,17 +35,17 @@ fn choice(number: usize, table: &Table, is_single: bool) -> Choice {
     let mut cards: Vec<_> = table.playable().collect();
     cards.sort_unstable();
     let task = match table.attack() {
-        Some(attack) => format!("answer {attack}"),
+        Some(attack) => format!("answer {}", face(attack)),
         None => "attack".to_owned(),
     };
     let trump = match table.trump() {
-        Some(trump) => format!("trump {}", trump.letter()),
+        Some(trump) => format!("trump {}", sign(trump)),
         None => "no trump".to_owned(),
     };
     let option = |card: &Card| ChoiceOption {
         value: card.to_string(),
-        label: card.to_string(),
-        card: Some(format!("card suit{}", card.suit().letter())),
+        label: face(*card),
+        card: Some(format!("card {}", colour(*card)).trim_end().to_owned()),
     };
     Choice {
         name: field(number),

@@ -104,6 +104,8 @@ pub struct Table {
     pack: Vec<Card>,
     phase: Phase,
     last: Option<Trick>,
+    /// The player that gave up the remaining tricks. Only pictures use it.
+    conceded: Option<Player>,
 }
 
 impl Table {
@@ -123,6 +125,7 @@ impl Table {
             pack: deal.pack().iter().rev().copied().collect(),
             phase: Phase::Attack(deal.attacker()),
             last: None,
+            conceded: None,
         }
     }
 
@@ -167,6 +170,11 @@ impl Table {
         self.last
     }
 
+    /// The player whose illegal card or forfeit has ended the table early.
+    pub fn conceded(&self) -> Option<Player> {
+        self.conceded
+    }
+
     /// The legal cards: the attacker's whole hand, or the defender's cards of the attacking suit,
     /// or the defender's whole hand if it has no card of this suit. No cards if the table is over.
     pub fn playable(&self) -> impl Iterator<Item = Card> {
@@ -191,6 +199,7 @@ impl Table {
     /// Ends the table: the opponent gets all tricks that `player` has not won. A table that is over
     /// does not change.
     pub fn concede(&mut self, player: Player) {
+        self.conceded = self.conceded.or(self.turn().map(|_| player));
         self.players[player.other().index()].tricks = TRICKS - self.tricks(player);
         self.phase = Phase::Over;
     }

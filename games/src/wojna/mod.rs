@@ -97,6 +97,28 @@ enum Purpose {
     Quit,
 }
 
+/// The last event of a phase. Only pictures use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// A bid, which cost this number of cards.
+    Bid(Seat, Move, usize),
+    /// A forfeit.
+    Forfeit(Seat),
+}
+
+/// What pictures show of the past.
+#[derive(Clone, Debug, Default)]
+struct Past {
+    /// The number of bids and forfeits so far.
+    events: u64,
+    /// The last of them, if it belongs to the present phase.
+    last: Option<Event>,
+    /// Whether the last auction that was settled led to a war.
+    is_war: bool,
+    /// The points of each seat in the last deal that is over.
+    gained: [i64; MAX_SEATS],
+}
+
 /// A queued command. It is not sent if its seat is dead by then.
 #[derive(Clone, Debug)]
 struct Command {
@@ -121,6 +143,7 @@ pub struct Match {
     awaited: Option<(Seat, Purpose)>,
     /// The seat that has just forfeited, whose program must be killed next.
     dismissed: Option<Seat>,
+    past: Past,
 }
 
 impl Match {
@@ -154,6 +177,7 @@ impl Match {
             queue: VecDeque::new(),
             awaited: None,
             dismissed: None,
+            past: Past::default(),
         };
         for seat in game.seats() {
             game.enqueue(seat, format!("your_number {seat}"), Purpose::Notice);
@@ -199,6 +223,11 @@ impl Match {
         self.players[seat.index()].forfeit.is_none()
     }
 
+    fn remember(&mut self, event: Event) {
+        self.past.events += 1;
+        self.past.last = Some(event);
+    }
+
     fn enqueue(&mut self, seat: Seat, text: String, purpose: Purpose) {
         self.queue.push_back(Command { seat, text, purpose });
     }
@@ -227,6 +256,7 @@ impl Match {
                 None => self.show_cards(),
             },
             Phase::Showdown => {
+                self.past.is_war = matches!(self.deal.outcome(), PotOutcome::War(_));
                 self.deal.settle();
                 self.phase = Phase::Auction;
             }
@@ -241,6 +271,11 @@ impl Match {
             self.deal.redeal();
             let clock = SeatClock::new(self.params.clock);
             self.players.iter_mut().for_each(|player| player.clock = clock);
+        }
+        // The first deal is on the table from the beginning.
+        if self.number > 0 {
+            self.past.last = None;
+            self.past.is_war = false;
         }
         self.number += 1;
         let cards = self.deck.cards();
@@ -258,6 +293,7 @@ impl Match {
                 self.enqueue(seat, format!("topcard {seat} {card}"), Purpose::Notice);
             }
         }
+        self.past.last = None;
         self.phase = Phase::Bidding;
     }
 
@@ -268,7 +304,9 @@ impl Match {
     }
 
     fn play(&mut self, seat: Seat, bid: Move) -> Result<(), CannotPay> {
+        let paid = self.deal.paid(seat);
         self.deal.play(bid)?;
+        self.remember(Event::Bid(seat, bid, self.deal.paid(seat) - paid));
         self.announce(&format!("play {seat} {bid}"));
         Ok(())
     }
@@ -279,6 +317,7 @@ impl Match {
                 self.announce(&format!("topcard {seat} {card}"));
             }
         }
+        self.past.last = None;
         self.phase = Phase::Showdown;
     }
 
@@ -286,7 +325,8 @@ impl Match {
         let result =
             |seat| if self.is_alive(seat) { self.deal.result(seat) } else { DealResult::Forfeited };
         let results: Vec<_> = self.seats().map(result).collect();
-        for (player, points) in self.players.iter_mut().zip(points(&results)) {
+        self.past.gained = points(&results);
+        for (player, points) in self.players.iter_mut().zip(self.past.gained) {
             player.points += points;
         }
         self.phase = Phase::Deal;
@@ -315,6 +355,7 @@ impl Match {
     fn forfeit(&mut self, seat: Seat, forfeit: Forfeit) {
         self.players[seat.index()].forfeit = Some(forfeit);
         self.dismissed = Some(seat);
+        self.remember(Event::Forfeit(seat));
         let mut alive = self.players.iter_mut().filter(|player| player.forfeit.is_none());
         if let (Some(last), None) = (alive.next(), alive.next()) {
             let deals = self.params.deals - self.number.saturating_sub(1);
