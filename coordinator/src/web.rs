@@ -133,11 +133,6 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/about", get(about::show))
         .route("/t/{tournament}/organise", get(organise::show))
         .merge(organiser_routes())
-        .route("/t/{tournament}/collusion", get(collusion::show))
-        .route(
-            "/t/{tournament}/void",
-            get(match_invalidation::form).post(match_invalidation::apply),
-        )
         .route(
             "/t/{tournament}/submit",
             get(submit::form)
@@ -207,6 +202,11 @@ fn organiser_routes() -> Router<WebState> {
         .route("/t/{tournament}/cancel", post(actions::cancel))
         .route("/t/{tournament}/close", post(actions::close))
         .route("/t/{tournament}/retry", post(actions::retry_all))
+        .route("/t/{tournament}/collusion", get(collusion::show))
+        .route(
+            "/t/{tournament}/void",
+            get(match_invalidation::form).post(match_invalidation::apply),
+        )
 }
 
 /// The routes of a bot and its versions.
