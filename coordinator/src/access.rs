@@ -51,10 +51,12 @@ impl Secret {
     /// dropped.
     pub(crate) fn typed(text: &str) -> Result<Self, BadSecret> {
         let text = text.trim();
-        match text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            true => Ok(Self(text.to_owned())),
-            false if text.contains(char::is_whitespace) => Err(BadSecret::Spaces),
-            false => Err(BadSecret::Characters),
+        if text.contains(char::is_whitespace) {
+            Err(BadSecret::Spaces)
+        } else if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(BadSecret::Characters)
         }
     }
 

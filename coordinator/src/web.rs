@@ -21,6 +21,7 @@ mod csrf_form;
 mod csv_export;
 mod download;
 mod edit;
+mod entry_text;
 mod error;
 mod flash;
 mod game_guide;

@@ -46,7 +46,7 @@ fn an_author_goes_from_the_rules_to_the_first_own_replay() {
     chrome.click("ul.cards article.tournament h2 a");
     chrome.click("nav.tabs a[href='/t/cup/how-to-play']");
     // The short bot of the page is copied as it stands.
-    let code = chrome.text("pre.paste-in");
+    let code = chrome.text("article.guide code.language-python");
     let file = server.up.directory.path().join("firstbot.py");
     fs::write(&file, code).unwrap();
 
@@ -90,7 +90,7 @@ fn an_organiser_goes_from_a_file_to_forty_players_and_a_published_site() {
     let names: Vec<_> = (1..=40).map(|number| format!("student-{number:02}")).collect();
     set_value(&chrome, "textarea[name='names']", &names.join("\n"));
     chrome.click("main form button");
-    let cards = "return document.querySelectorAll('.card svg').length === 40";
+    let cards = "return document.querySelectorAll('.invitation svg').length === 40";
     chrome.wait("a card with a code for each player", cards);
     server.visit(&chrome, "/t/final/bots");
     assert_eq!(chrome.rows("table.invited").len(), 40, "the invited players");

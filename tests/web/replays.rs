@@ -49,7 +49,7 @@ fn a_freeze_hides_replays_until_it_ends() {
     let mut organiser = server.browser.clone();
     organiser.log_in(&server.up.admin());
     assert_eq!(statuses(&organiser), [200, 200]);
-    let frozen = "frozen since 2020-01-01 00:00:00 UTC until the tournament ends";
+    let frozen = "frozen since 2020-01-01 00:00:00 UTC until the tournament is over";
     for command in ["ranking cup", "tournament show cup", "tournament watch cup"] {
         let printed = server.up.succeed(command);
         assert!(printed.contains(frozen), "{command}: {printed}");

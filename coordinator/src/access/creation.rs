@@ -114,7 +114,9 @@ impl fmt::Display for RefusedNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut reasons = Vec::new();
         if let Some(number) = self.too_many {
-            reasons.push(format!("{number} names are too many for one request: send {MAX_TOKENS}"));
+            reasons.push(format!(
+                "{number} names are too many for one request: send at most {MAX_TOKENS}"
+            ));
         }
         if !self.invalid.is_empty() {
             let names = listed(self.invalid.iter().map(|name| format!("{name:?}")));
@@ -122,8 +124,7 @@ impl fmt::Display for RefusedNames {
         }
         if !self.repeated.is_empty() {
             let names = listed(self.repeated.iter().cloned());
-            reasons
-                .push(format!("each name may be given once, but several times there is {names}"));
+            reasons.push(format!("these names are repeated: {names}"));
         }
         match &self.taken[..] {
             [] => {}

@@ -4,6 +4,8 @@
 //! `name`. Spreadsheets of some countries separate values by semicolons, and many begin a file with
 //! a byte order mark, so both are accepted. Blank lines and lines that begin with `#` do not count.
 
+use std::collections::HashMap;
+
 use csv::{ReaderBuilder, StringRecord, Trim, WriterBuilder};
 use thiserror::Error as ThisError;
 
@@ -115,7 +117,7 @@ impl NameList {
     /// The names that are there more than once, with their lines.
     fn repeated(&self) -> Vec<RepeatedName> {
         let mut names: Vec<RepeatedName> = Vec::new();
-        let mut lines = std::collections::HashMap::<&str, usize>::new();
+        let mut lines = HashMap::<&str, usize>::new();
         for (name, row) in self.names().zip(&self.rows) {
             let index = *lines.entry(name).or_insert(names.len());
             match names.get_mut(index) {
@@ -144,7 +146,7 @@ impl NameList {
         for (row, values) in self.rows.iter().zip(values) {
             writer.write_record(row.values.iter().chain(values))?;
         }
-        let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+        let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -9,7 +9,7 @@ use crate::db::tournaments::{Tournament, TournamentState};
 
 /// Whether bots can enter a tournament.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EntryState {
+pub(crate) enum EntryState {
     /// Owners can enter bots, until this time if there is one.
     Open(Option<OffsetDateTime>),
     /// Entry closed at this time.
@@ -32,7 +32,7 @@ impl EntryState {
     }
 
     /// Whether owners can enter bots.
-    pub(super) fn is_open(self) -> bool {
+    pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Open(_))
     }
 
@@ -47,7 +47,7 @@ impl EntryState {
                 format_time(closes)
             ),
             Self::Closed(closed) => format!(
-                "entry to {tournament} closed at {}: no bot can enter, leave or change any more",
+                "entry to {tournament} closed at {}: owners can no longer enter, change or withdraw bots",
                 format_time(closed)
             ),
             Self::Over => format!("tournament {tournament} is over: no bot can enter or leave"),

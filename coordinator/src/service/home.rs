@@ -8,6 +8,7 @@ use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1;
 use time::OffsetDateTime;
 
+use super::entry_state::EntryState;
 use super::tournament_heading::TournamentHeading;
 use super::{Caller, Result, Service};
 use crate::db::editions::{self, Edition};
@@ -93,8 +94,14 @@ impl Service {
             let card = self.tournament_card(&tournament, entered, caller).await?;
             if is_open { page.open.push(card) } else { page.over.push(card) }
         }
+        // Those whose entry closes soon first, then those without an end, then the others.
         let far = OffsetDateTime::UNIX_EPOCH + time::Duration::days(1_000_000);
-        page.open.sort_by_key(|card| (card.running.is_none(), card.heading.closes.unwrap_or(far)));
+        let end_of_entry = |card: &TournamentCard| match card.heading.entry {
+            EntryState::Open(closes) => (0, closes.unwrap_or(far)),
+            EntryState::Closed(closed) => (1, closed),
+            EntryState::Over => (2, far),
+        };
+        page.open.sort_by_key(|card| (card.running.is_none(), end_of_entry(card)));
         Ok(page)
     }
 

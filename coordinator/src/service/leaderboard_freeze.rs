@@ -48,7 +48,7 @@ impl Visibility {
         let since = self.frozen.map(format_time).unwrap_or_default();
         ServiceError::permission_denied(format!(
             "the leaderboards of {} are frozen since {since}; only organisers see later results \
-             until the tournament is closed",
+             until the tournament is over",
             self.name
         ))
     }
@@ -124,7 +124,7 @@ pub(super) fn freeze_notice(tournament: &Tournament, now: OffsetDateTime) -> Str
     let freeze = entry_rules(tournament).ok().and_then(|rules| rules.freeze);
     match freeze {
         Some(freeze) if freeze.0 <= now && tournament.state == TournamentState::Open => {
-            format!("frozen since {} until the tournament ends", format_time(freeze.0))
+            format!("frozen since {} until the tournament is over", format_time(freeze.0))
         }
         _ => String::new(),
     }

@@ -6,7 +6,8 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use super::leaderboard_freeze::{entry_rules, unreadable};
+use super::entry_state::EntryState;
+use super::leaderboard_freeze::unreadable;
 use super::{Caller, Result, Service};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::tournament::file::TournamentFile;
@@ -25,8 +26,8 @@ pub(crate) struct TournamentHeading {
     pub(crate) rounds: Option<RoundsView>,
     /// Since when its leaderboards are frozen for the public. None if they are not frozen now.
     pub(crate) frozen_since: Option<OffsetDateTime>,
-    /// When entry closes or closed.
-    pub(crate) closes: Option<OffsetDateTime>,
+    /// Whether bots can enter.
+    pub(crate) entry: EntryState,
 }
 
 /// How the rounds of a schedule are shown.
@@ -36,13 +37,6 @@ pub(crate) enum RoundsView {
     Bracket,
     /// Other schedules have standings and pairings of each round.
     Rounds,
-}
-
-impl TournamentHeading {
-    /// Whether bots may enter now, as far as the time decides it.
-    pub(crate) fn is_open(&self, now: OffsetDateTime) -> bool {
-        self.state == TournamentState::Open && self.closes.is_none_or(|closes| closes > now)
-    }
 }
 
 impl Service {
@@ -62,7 +56,7 @@ impl Service {
             state: tournament.state,
             rounds: rounds_view(&tournament.settings),
             frozen_since,
-            closes: entry_rules(tournament)?.closes.map(|closes| closes.0),
+            entry: self.entry_state(tournament)?,
         })
     }
 }

@@ -10,7 +10,7 @@ use super::error::WebError;
 use super::session::Session;
 use super::settings_in_words::topics;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{announcements, layout, markdown};
+use super::{layout, markdown};
 use crate::tournament::file::readable_settings;
 
 /// The page.
@@ -22,7 +22,6 @@ pub(super) async fn show(
     let details = session.service.get_tournament(&session.caller, request).await?;
     let file = session.service.tournament_file(&tournament).await?;
     let body = html! {
-        (announcements::list(&details))
         @if !details.description.is_empty() { article.guide { (markdown::render(&details.description, "about-")) } }
         p { "Created " (layout::timestamp(details.created_at_us)) ". In commands its name is " code { (details.name) } "." }
         h2 { "Settings" }

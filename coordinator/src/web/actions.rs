@@ -80,7 +80,7 @@ pub(super) fn reason_fields(confirmation: &str, label: &str) -> Markup {
     }
 }
 
-/// The organiser's buttons on the page of a tournament.
+/// The organiser's buttons on the page Organise.
 pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
     let is_running = tournament
         .editions
@@ -108,7 +108,7 @@ pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
                             Some("No edition can follow. The seed is published.")))
                     }
                 }
-                p { a href="/invitations" { "Invite players" } }
+                p { a href={ "/invitations?t=" (tournament.name) } { "Invite players" } }
                 @if has_editions {
                     p { a href=(at("void")) { "Declare matches void" } }
                     p { a href=(at("collusion")) { "Check for collusion" } }

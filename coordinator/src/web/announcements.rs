@@ -25,13 +25,23 @@ pub(super) struct PostForm {
 #[derive(Debug, Deserialize)]
 pub(super) struct RemoveForm {}
 
-/// The announcements of a tournament, newest first. Nothing if there are none.
+/// The number of announcements that are not collapsed.
+const MAX_SHOWN: usize = 2;
+
+/// The announcements of a tournament, newest first; older ones are collapsed. Nothing if there are
+/// none.
 pub(super) fn list(tournament: &Tournament) -> Markup {
+    let all = &tournament.announcements;
     html! {
-        @if !tournament.announcements.is_empty() {
-            section.announcements aria-labelledby="announcements" {
-                h2 #announcements { "Announcements" }
-                @for announcement in &tournament.announcements { (article(announcement)) }
+        @if !all.is_empty() {
+            section.announcements aria-label="Announcements" {
+                @for announcement in all.iter().take(MAX_SHOWN) { (article(announcement)) }
+                @if all.len() > MAX_SHOWN {
+                    details {
+                        summary { "Older announcements" }
+                        @for announcement in all.iter().skip(MAX_SHOWN) { (article(announcement)) }
+                    }
+                }
             }
         }
     }
@@ -40,7 +50,7 @@ pub(super) fn list(tournament: &Tournament) -> Markup {
 /// An announcement.
 fn article(Announcement { number, at_us, text }: &Announcement) -> Markup {
     html! {
-        article.guide id={ "announcement-" (number) } {
+        article.notice id={ "announcement-" (number) } {
             p { small { (layout::timestamp(*at_us)) } }
             (markdown::render(text, &format!("announcement-{number}-")))
         }

@@ -132,7 +132,7 @@ fn table(tournament: &str, query: &BotsQuery, bots: &[Bot]) -> Markup {
     let row = |bot: &Bot| {
         html! {
             th scope="row" { (layout::bot_link(tournament, &bot.name)) }
-            td { @if bot.owner.is_empty() { em { "house" } } @else { (bot.owner) } }
+            td { @if bot.owner.is_empty() { em { "house bot" } } @else { (bot.owner) } }
             (version_cells(bot))
             td { (layout::timestamp(bot.created_at_us)) }
             td { (state(bot)) }
@@ -146,8 +146,8 @@ fn table(tournament: &str, query: &BotsQuery, bots: &[Bot]) -> Markup {
         (layout::table("Bots", "bots", &heads, shown.map(row)))
         @if query.offset > 0 || next < bots.len() {
             nav.paging aria-label="Pages" {
-                @if query.offset > 0 { a href=(query.link(sort, 0)) { "First bots" } }
-                @if next < bots.len() { a rel="next" href=(query.link(sort, next)) { "Next bots" } }
+                @if query.offset > 0 { a href=(query.link(sort, 0)) { "First page" } }
+                @if next < bots.len() { a rel="next" href=(query.link(sort, next)) { "Next page" } }
             }
         }
     }
@@ -184,7 +184,7 @@ pub(super) fn state(bot: &Bot) -> Markup {
             _ => {},
         }
         @if let Some(version) = pending {
-            @if bot.newest.is_some() { "; version " (version.number) ": " }
+            @if bot.newest.is_some() || bot.state == "withdrawn" { "; version " (version.number) ": " }
             (version_state(&version.state))
             @if !version.reason.is_empty() { ": " (version.reason) }
         }

@@ -68,8 +68,18 @@ const ALWAYS: &[Field] = &[
         Kind::Time,
         "From then on only organisers see newer results. Empty: never.",
     ),
-    ("submissions.preflight", "Try versions before they enter", Kind::Flag, "House bots never."),
-    ("submissions.window", "Window", Kind::Line, "Versions within it share an edition: 5s."),
+    (
+        "submissions.preflight",
+        "Try versions before they enter",
+        Kind::Flag,
+        "House bots enter without a trial.",
+    ),
+    (
+        "submissions.window",
+        "Window",
+        Kind::Line,
+        "Versions that enter within this time share an edition, such as 5s.",
+    ),
     ("submissions.per_hour", "Versions an hour", Kind::Number, "Of one owner; 0: no limit."),
     (
         "submissions.stand_down_percent",
@@ -77,7 +87,12 @@ const ALWAYS: &[Field] = &[
         Kind::Number,
         "Of forfeited matches; 100: never.",
     ),
-    ("submissions.stand_down_after", "Suspend after", Kind::Number, "So many matches."),
+    (
+        "submissions.stand_down_after",
+        "Suspend after (matches)",
+        Kind::Number,
+        "No version is suspended before it has played this many matches.",
+    ),
     (
         "rerun",
         "Editions open",

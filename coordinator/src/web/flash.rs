@@ -22,7 +22,7 @@ impl Flash {
         let matches = layout::count(self.count.unwrap_or_default(), "match", "matches");
         let message = match &self.done[..] {
             "created" => "Tournament created. If its file names house bots, submit each of them: \
-                arbiter submit T PATH --house. Then start an edition."
+                arbiter submit T PATH --house. Then start an edition on the page Organise."
                 .to_owned(),
             "edit" => "Settings changed. The audit log has the old and the new values.".to_owned(),
             "announce" => "Announcement posted.".to_owned(),
@@ -31,7 +31,7 @@ impl Flash {
             "start" => "Edition started.".to_owned(),
             "fresh" => "Edition started, with a plan made from scratch.".to_owned(),
             "cancel" => "Tournament cancelled.".to_owned(),
-            "close" => "Tournament closed. Its seed is shown below.".to_owned(),
+            "close" => "Tournament closed. Its seed is on the page About.".to_owned(),
             "void" => format!(
                 "{matches} declared void. A new edition will replay them. If the tournament's rerun \
                  setting is manual, start that edition yourself."

@@ -1,9 +1,8 @@
 //! "How to play": the text for authors of bots of a tournament's game, starter kits, and the file
 //! of its game package.
 
-use arbiter_games::{ClockKind, Framing, Game, Protocol};
+use arbiter_games::{Framing, Game, Protocol};
 use arbiter_packages::{MAX_BOT_MD, packed_file};
-use arbiter_proto::limits::{Limits, Ponder};
 use arbiter_proto::v1::GetPackageRequest;
 use axum::body::Body;
 use axum::extract::Path;
@@ -15,7 +14,7 @@ use tokio_stream::StreamExt as _;
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{download, layout, markdown};
+use super::{download, layout, markdown, settings_in_words};
 use crate::db::worker_runtimes::RuntimeCount;
 use crate::service::{GameGuide, PlayConditions};
 
@@ -96,11 +95,6 @@ fn downloads(tournament: &str, guide: &GameGuide) -> Markup {
 /// The protocol, the clock, the limits and the languages of a tournament, in words.
 fn conditions(guide: &GameGuide) -> Markup {
     let PlayConditions { params, clock, limits, ponder, workers, runtimes } = &guide.conditions;
-    let Limits { memory, processes, disk, files, cpus, .. } = limits;
-    let charged = match clock.kind {
-        ClockKind::Wall => "Wall-clock time counts.",
-        ClockKind::Cpu => "Processor time counts; wall-clock time is limited to ten times as much.",
-    };
     html! {
         h2 { "Conditions in this tournament" }
         dl.conditions {
@@ -115,21 +109,8 @@ fn conditions(guide: &GameGuide) -> Markup {
                     }
                 }
             }
-            dt { "Time" }
-            dd {
-                (charged) " A program has " (clock.startup) " more for its first reply, in which it \
-                starts. A reply that is at most " (clock.margin) " late still counts. "
-                @match ponder {
-                    Ponder::Freeze => "The bot is stopped while others move.",
-                    Ponder::Allow => "The bot may compute while others move.",
-                }
-            }
-            dt { "Limits" }
-            dd {
-                (memory) " of memory, " (layout::count(*cpus, "processor", "processors")) ", "
-                (processes) " processes and threads, " (disk) " and " (files) " files on disk; no \
-                network, and no files but its own and the system's."
-            }
+            dt { "Clock" } dd { (settings_in_words::clock(clock, *ponder)) }
+            dt { "Limits" } dd { (settings_in_words::limits(limits)) }
             dt { "Languages" } dd { (languages(*workers, runtimes)) }
         }
     }
@@ -167,7 +148,7 @@ fn languages(workers: i64, runtimes: &[RuntimeCount]) -> Markup {
             "No worker is connected now, so the languages are not known. A bot is built and tried as \
             soon as a worker connects."
         } @else if runtimes.is_empty() {
-            "The connected workers do not tell which languages they have."
+            "The connected workers have not reported their languages."
         } @else {
             ul.plain.languages {
                 @for RuntimeCount { program, version, workers } in runtimes {
@@ -177,7 +158,7 @@ fn languages(workers: i64, runtimes: &[RuntimeCount]) -> Markup {
                     }
                 }
             }
-            "Bots have what is installed with these, and what they bring."
+            "Bots can use these, the libraries installed with them, and all files in the directory of the bot."
         }
     }
 }
@@ -210,7 +191,7 @@ fn bot_to_copy(guide: &GameGuide) -> Markup {
     html! {
         @if let Some(starter) = starter {
             h2 { "A complete bot" }
-            p { "Save " (layout::count(files.len(), "file", "files")) " in a directory of the name "
+            p { "Save " (layout::count(files.len(), "file", "files")) " in a directory named "
                 code { "mybot" } ". The language is " (starter.language) "." }
             @for file in files.iter().filter(|file| file.contents.len() <= MAX_SHOWN_FILE) {
                 h3 { code { (file.path) } }

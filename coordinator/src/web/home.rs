@@ -3,11 +3,12 @@
 use maud::{Markup, html};
 use time::OffsetDateTime;
 
+use super::entry_text::entry_text;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
 use crate::db::tournaments::TournamentState;
-use crate::service::{Leader, TournamentCard, TournamentHeading};
+use crate::service::{Leader, TournamentCard};
 
 /// Maximum number of results.
 const MAX_RESULTS: usize = 8;
@@ -20,7 +21,7 @@ pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
     let organiser = session.caller.is_organiser();
     let body = html! {
         @if page.open.is_empty() {
-            p { "No tournament is open at the moment." }
+            p { "No tournament is open at the moment. Organisers announce new ones here." }
         } @else {
             ul.cards { @for one in &page.open { li { (card(one, now)) } } }
         }
@@ -62,8 +63,8 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
             }
             @if let Some(leader) = &card.leader { p { (leads(card, leader)) } }
             @else if card.running.is_none() { p { "Nothing has been played yet." } }
-            (deadline(heading, now))
-            @if heading.frozen_since.is_some() { p.notice { "Leaderboards are frozen" } }
+            @if heading.state == TournamentState::Open { p { (entry_text(heading.entry, now)) } }
+            @if let Some(since) = heading.frozen_since { p.notice { "Leaderboards are frozen since " (layout::time(since)) } }
         }
     }
 }
@@ -73,25 +74,9 @@ fn leads(card: &TournamentCard, leader: &Leader) -> Markup {
     let link = layout::bot_link(&card.heading.name, &leader.bot);
     html! {
         @if card.heading.state == TournamentState::Closed { "Winner: " strong { (link) } }
+        @else if card.heading.state == TournamentState::Cancelled { "Led when it was cancelled: " (link) }
         @else if leader.since.is_some() { "Leader: " strong { (link) } }
         @else { "Provisional leader: " strong { (link) } }
-    }
-}
-
-/// Until when bots may enter.
-fn deadline(heading: &TournamentHeading, now: OffsetDateTime) -> Markup {
-    html! {
-        @if heading.state == TournamentState::Open {
-            p {
-                @match heading.closes {
-                    Some(closes) if closes > now => {
-                        "Entry closes " (layout::time(closes)) " (" (layout::relative(closes, now)) ")"
-                    }
-                    Some(closes) => { "Entry closed " (layout::time(closes)) }
-                    None => "Open for entry",
-                }
-            }
-        }
     }
 }
 
@@ -103,7 +88,7 @@ fn result(
 ) -> Markup {
     let name = &card.heading.name;
     html! {
-        (layout::bot_link(name, &leader.bot)) " leads "
+        (layout::bot_link(name, &leader.bot)) @if card.heading.state == TournamentState::Closed { " won " } @else { " leads " }
         a href={ "/t/" (name) } { (card.heading.title) }
         " after edition " (leader.edition) span.quiet { ", " (layout::relative(since, now)) }
     }

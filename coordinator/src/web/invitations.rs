@@ -174,7 +174,7 @@ fn form_page(session: &Session, names: &str, title: &str, error: Option<&str>) -
     let body = html! {
         (layout::error_message(error))
         p {
-            "Each player gets a token: it is their password, and the owner of their bots. "
+            "Each player gets a token. It is their password, and it owns their bots. "
             "This page creates the tokens and shows a card for each player, to print and cut out."
         }
         form.fields method="post" action="/invitations" {

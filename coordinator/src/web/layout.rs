@@ -41,7 +41,7 @@ pub(super) fn public_page(title: &str, body: &Markup) -> Markup {
 fn navigation(login: &Markup) -> Markup {
     html! {
         a.home href="/" { "Arbiter" }
-        a href="/queue" { "Queue" }
+        a href="/queue" { "Queue and workers" }
         (login)
     }
 }
@@ -197,10 +197,10 @@ pub(super) fn estimate(edition: &Edition, now: OffsetDateTime) -> Markup {
     }
 }
 
-/// When an edition will be complete, if known: `done in 3 min`.
+/// When an edition will be complete, if known: `complete in 3 min`.
 pub(super) fn time_left(edition: &Edition, now: OffsetDateTime) -> Markup {
     let end = edition.eta_us.and_then(from_micros);
-    html! { @if let Some(end) = end { "done " (relative(end.max(now), now)) } }
+    html! { @if let Some(end) = end { "complete " (relative(end.max(now), now)) } }
 }
 
 /// A rate in matches per second as text.
@@ -247,12 +247,18 @@ pub(super) fn from_micros(micros: i64) -> Option<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok()
 }
 
+/// A time in UTC as text, to the minute.
+pub(super) fn format_time(at: OffsetDateTime) -> String {
+    let at = at.to_offset(UtcOffset::UTC);
+    let text = at.format(&format_description!("[year]-[month]-[day] [hour]:[minute] UTC"));
+    text.unwrap_or_default()
+}
+
 /// A time in UTC.
 pub(super) fn time(at: OffsetDateTime) -> Markup {
     let at = at.to_offset(UtcOffset::UTC);
-    let text = at.format(&format_description!("[year]-[month]-[day] [hour]:[minute] UTC"));
     let exact = at.format(&format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z"));
-    html! { time datetime=(exact.unwrap_or_default()) { (text.unwrap_or_default()) } }
+    html! { time datetime=(exact.unwrap_or_default()) { (format_time(at)) } }
 }
 
 /// How far a time is from now: `in 3 h`, `20 min ago`.

@@ -137,7 +137,7 @@ fn details(status: &MatchStatus, edition: i32) -> Markup {
             }
             @if !status.params.is_empty() { dt { "Parameters" } dd { code { (status.params) } } }
             @if !status.transcript.is_empty() {
-                dt { "Duration" } dd { (status.wall_ms) " ms" }
+                dt { "Duration" } dd { (layout::format_millis(status.wall_ms)) }
                 dt { "Sandbox level" } dd { (status.level) }
                 dt { "Transcript" } dd { code.hash { (layout::hex(&status.transcript)) } }
             }

@@ -29,7 +29,7 @@ pub(super) async fn show(
     let too_few = if is_open { too_few_bots(&session, &details).await? } else { None };
     let body = html! {
         (flash.message())
-        @if !is_open { p { "The tournament is over: nothing can be changed any more." } }
+        @if !is_open { p { "The tournament is over. Only announcements can still change." } }
         @if let Some(too_few) = too_few { p { (too_few) } }
         @if is_open { p { a href={ "/t/" (details.name) "/edit" } { "Edit settings" } } }
         (set_aside(&aside, Some((&session, &details.name))))

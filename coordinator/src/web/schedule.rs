@@ -8,6 +8,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::api::escape;
 use super::error::{WebError, none_if};
 use super::layout;
 use super::session::Session;
@@ -75,7 +76,7 @@ async fn content(
     planned.truncate(MATCHES_PER_PAGE as usize);
     let last = planned.last().filter(|_| has_next).map(|planned| planned.number.0);
     let beacon = session.service.beacon_of(tournament).await?;
-    let query = format!("?edition={}&bot={bot}", edition.number);
+    let query = format!("?edition={}&bot={}", edition.number, escape(&bot));
     Ok(html! {
         p {
             "Edition " (edition.number) ": " (layout::count(edition.matches, "match", "matches"))
@@ -96,8 +97,8 @@ async fn content(
         }
         (match_table(tournament, &roster, &planned))
         nav.paging aria-label="Pages" {
-            @if after.is_some() { a href=(query) { "First matches" } }
-            @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next matches" } }
+            @if after.is_some() { a href=(query) { "First page" } }
+            @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next page" } }
         }
     })
 }

@@ -126,8 +126,8 @@ fn login_page(session: &Session, next: &ReturnPath, error: Option<&str>) -> Mark
     let body = html! {
         (layout::error_message(error))
         p {
-            "Leaderboards, matches and most replays are public. Log in to submit bots and to see the "
-            "output of your own ones. The token is from your organiser. It begins with "
+            "Leaderboards and matches are public, and replays if the tournament allows it. Log in to "
+            "submit bots and to see their output. Your organiser gives you a token. It begins with "
             code { "arb_" } "."
         }
         form method="post" action="/login" {

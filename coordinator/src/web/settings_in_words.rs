@@ -1,12 +1,13 @@
 //! The settings of a tournament in words, for its About page.
 
-use arbiter_games::{ClockKind, Micros, Params};
-use arbiter_proto::limits::Ponder;
+use arbiter_games::{ClockKind, ClockRules, Micros, Params};
+use arbiter_proto::limits::{Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::foursomes::FoursomesConfig;
 use arbiter_schedule::{Knockout, RoundRobin, Schedule, Sides, Stage, StageSchedule};
 
-use super::layout::count;
+use super::layout::{count, format_time};
+use crate::db::tournaments::Replays;
 use crate::tournament::file::{Rerun, Submissions, TournamentFile};
 
 /// A topic and what the settings say about it, in one or two sentences.
@@ -17,10 +18,12 @@ pub(super) fn topics(file: &TournamentFile) -> Vec<Topic> {
     vec![
         ("Game", game(&file.params)),
         ("Who meets", schedule(&file.schedule)),
-        ("Clock", clock(file)),
-        ("Limits", limits(file)),
+        ("Clock", clock(&file.clock, file.ponder)),
+        ("Limits", limits(&file.limits)),
         ("Files", files(file.state).to_owned()),
         ("Entry", entry(&file.submissions)),
+        ("Freeze", freeze(&file.submissions)),
+        ("Replays", replays(file.presentation.replays).to_owned()),
         ("New editions", rerun(file)),
         ("Suspension", suspension(&file.submissions)),
         ("Audits", audits(file)),
@@ -35,9 +38,9 @@ fn game(params: &Params) -> String {
     let different = values.iter().filter(|(key, value)| official.get(key) != Some(*value));
     let different: Vec<_> = different.map(|(key, value)| format!("{key} {value}")).collect();
     if different.is_empty() {
-        format!("{} with its official parameters.", game.as_str())
+        format!("{} with its default parameters.", game.title)
     } else {
-        format!("{}. Different from the official game: {}.", game.as_str(), different.join(", "))
+        format!("{}. Different from its defaults: {}.", game.title, different.join(", "))
     }
 }
 
@@ -123,37 +126,37 @@ fn foursomes(config: FoursomesConfig) -> String {
 
 fn knockout(rules: Knockout) -> String {
     let third = if rules.third_place { " The third place is played for." } else { "" };
-    format!(
-        "Knockout: the loser of a meeting of {} is out.{third}",
-        count(rules.best_of.get(), "game", "games")
-    )
+    format!("Knockout: the loser of a meeting of {} is out.{third}", matches(rules.best_of.get()))
 }
 
-fn clock(file: &TournamentFile) -> String {
-    let kind = match file.clock.kind {
+/// How time is charged, and what a bot may do between its replies.
+pub(super) fn clock(rules: &ClockRules, ponder: Ponder) -> String {
+    let kind = match rules.kind {
         ClockKind::Wall => "Wall-clock time counts",
-        ClockKind::Cpu => "Processor time counts",
+        ClockKind::Cpu => "Processor time counts, and ten times as much wall-clock time is allowed",
     };
-    let ponder = match file.ponder {
+    let ponder = match ponder {
         Ponder::Freeze => "A bot is stopped while no reply is due.",
         Ponder::Allow => "A bot may compute while no reply is due.",
     };
     format!(
         "{kind}. A bot has {} more for its first reply, and {} more for every reply. {ponder}",
-        duration(file.clock.startup),
-        duration(file.clock.margin)
+        duration(rules.startup),
+        duration(rules.margin)
     )
 }
 
-fn limits(file: &TournamentFile) -> String {
-    let limits = &file.limits;
+/// What a bot may use.
+pub(super) fn limits(limits: &Limits) -> String {
     format!(
-        "A bot may use {} of memory, {}, {}, and {} of disk for at most {} files.",
+        "A bot may use {} of memory, {}, {}, and {} of disk for at most {} files. Each of its \
+         processes may have {} open. It has no network.",
         limits.memory,
         count(u64::try_from(limits.cpus).unwrap_or(u64::MAX), "processor", "processors"),
         count(limits.processes, "process or thread", "processes and threads"),
         limits.disk,
-        limits.files
+        limits.files,
+        count(limits.descriptors, "file", "files")
     )
 }
 
@@ -173,12 +176,35 @@ fn entry(rules: &Submissions) -> String {
     } else {
         "Versions enter at once, without a trial."
     };
-    match rules.per_hour {
-        0 => trial.to_owned(),
+    let per_hour = match rules.per_hour {
+        0 => String::new(),
         per_hour => {
             let versions = count(per_hour, "version", "versions");
-            format!("{trial} An owner may submit {versions} an hour.")
+            format!(" An owner may submit {versions} an hour.")
         }
+    };
+    let closes = match rules.closes {
+        Some(closes) => format!(" Entry closes {}.", format_time(closes.0)),
+        None => String::new(),
+    };
+    format!("{trial}{per_hour}{closes}")
+}
+
+fn freeze(rules: &Submissions) -> String {
+    match rules.freeze {
+        None => "Leaderboards are never frozen.".to_owned(),
+        Some(freeze) => format!(
+            "From {} until the tournament is over, only organisers see newer results.",
+            format_time(freeze.0)
+        ),
+    }
+}
+
+fn replays(replays: Replays) -> &'static str {
+    match replays {
+        Replays::Never => "Only organisers and the owners of the bots in a match see its replay.",
+        Replays::AfterClose => "Everyone sees the replays when the tournament is over.",
+        Replays::Always => "Everyone sees the replay of a match when it is over.",
     }
 }
 
@@ -199,12 +225,15 @@ fn suspension(rules: &Submissions) -> String {
         percent => format!(
             "A version that forfeits more than {percent}% of its matches is suspended, once it has \
              played {}.",
-            rules.stand_down_after
+            matches(rules.stand_down_after)
         ),
     }
 }
 
 fn audits(file: &TournamentFile) -> String {
+    if file.audit.replay.of_ten_thousand() == 0 && file.audit.shadow.of_ten_thousand() == 0 {
+        return "No record is replayed, and no match is played twice.".to_owned();
+    }
     format!(
         "The coordinator replays {} of the records, and a second worker plays {} of the matches \
          again.",

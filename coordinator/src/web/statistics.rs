@@ -100,9 +100,9 @@ fn page(tournament: &str, query: StatisticsQuery, mut all: GetStatisticsResponse
         }
         (probabilities(tournament, &all))
         p {
-            a href={ "/t/" (tournament) "/statistics.csv?edition=" (all.edition) } download { "Download the statistics (CSV)" }
+            a href={ "/t/" (tournament) "/statistics.csv?edition=" (all.edition) } download { "Statistics as CSV" }
             " · "
-            a href={ "/t/" (tournament) "/matches.csv?edition=" (all.edition) } download { "Download all matches (CSV)" }
+            a href={ "/t/" (tournament) "/matches.csv?edition=" (all.edition) } download { "All matches as CSV" }
         }
     }
 }

@@ -16,7 +16,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_stream::{Stream, StreamExt as _};
 
-use super::error::WebError;
+use super::entry_text::{entry_of, entry_text};
+use super::error::{WebError, http_status, mark_formatted};
 use super::multipart::Upload;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
@@ -41,9 +42,16 @@ pub(super) async fn form(
     session: Session,
     Path(tournament): Path<String>,
     Query(SubmitQuery { bot }): Query<SubmitQuery>,
-) -> Result<Markup, WebError> {
-    session.caller.require(Role::Player)?;
-    render(&session, &tournament, &bot, None).await
+) -> Result<Response, WebError> {
+    let status = match session.caller.require(Role::Player) {
+        Ok(_) => StatusCode::OK,
+        // The page says whether bots can enter, and how to log in.
+        Err(error) => http_status(error.kind()),
+    };
+    let page = render(&session, &tournament, &bot, None).await?;
+    let mut response = (status, page).into_response();
+    mark_formatted(&mut response);
+    Ok(response)
 }
 
 /// Submits a version.
@@ -139,8 +147,13 @@ async fn render(
     let own_bots: Vec<_> = bots.into_iter().filter(|bot| bot.owned_by_caller).collect();
     let body = html! {
         (layout::error_message(error))
-        (instructions(&details))
-        @if details.state == "open" { (fields(session, tournament, bot, &own_bots)) }
+        p { (entry_text(entry_of(&details), session.service.now())) }
+        @if details.state == "open" { (instructions(&details)) }
+        @if session.caller.require(Role::Player).is_err() {
+            p { a href="/login" { "Log in" } " with the token from your organiser to submit a bot." }
+        } @else if details.entry_open || session.caller.is_organiser() && details.state == "open" {
+            (fields(session, tournament, bot, &own_bots))
+        }
     };
     let page = TournamentPage::below(tournament, Tab::Bots, "Submit a bot");
     Ok(page.render(session, &body).await)
@@ -193,22 +206,17 @@ fn instructions(tournament: &Tournament) -> Markup {
         let versions = layout::count(max, "version", "versions");
         write!(limits, " Limit: {versions} per hour and owner.").expect("writing to a string");
     }
-    if let Some(closes) = submissions["closes"].as_str() {
-        write!(limits, " Entry closes at {closes}.").expect("writing to a string");
-    }
     html! {
-        @if tournament.state == "open" {
-            p {
-                @if has_trial {
-                    "Each version has a trial: a worker builds it and plays a few short matches in a "
-                    "sandbox. A version that passes enters the tournament. Otherwise the bot's previous "
-                    "version stays in the tournament."
-                } @else { "The version enters the tournament at once." }
-                (limits)
-            }
-            @if !tournament.new_bot_outlook.is_empty() {
-                p { "If a new bot enters: " (tournament.new_bot_outlook) "." }
-            }
-        } @else { p { "The tournament is over and accepts no more versions." } }
+        p {
+            @if has_trial {
+                "Each version has a trial: a worker builds it and plays a few short matches in a "
+                "sandbox. A version that passes enters the tournament. Otherwise the bot's previous "
+                "version stays in the tournament."
+            } @else { "The version enters the tournament at once." }
+            (limits)
+        }
+        @if !tournament.new_bot_outlook.is_empty() {
+            p { "If a new bot enters: " (tournament.new_bot_outlook) "." }
+        }
     }
 }

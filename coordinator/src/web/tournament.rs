@@ -2,7 +2,7 @@
 //! and the newest matches.
 
 use arbiter_proto::v1::{
-    Announcement, Edition, GetTournamentRequest, ListSetAsideRequest, SetAsideMatch, Tournament,
+    Edition, GetTournamentRequest, ListSetAsideRequest, SetAsideMatch, Tournament,
     WatchEditionRequest,
 };
 use axum::extract::{Path, Query};
@@ -11,17 +11,15 @@ use maud::{Markup, html};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
 
+use super::entry_text::{entry_of, entry_text};
 use super::error::WebError;
 use super::flash::Flash;
 use super::leaderboard::{self, LeaderboardQuery};
 use super::organise::set_aside;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{layout, markdown, matches, sse};
+use super::{announcements, layout, matches, sse};
 use crate::service::{ErrorKind, ServiceError};
-
-/// The number of announcements that are not collapsed.
-const MAX_ANNOUNCEMENTS: usize = 2;
 
 /// The front page. It also exists before there is a leaderboard.
 pub(super) async fn show(
@@ -35,7 +33,7 @@ pub(super) async fn show(
         Err(error)
             if error.is_of(&[ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied]) =>
         {
-            no_leaderboard(&details, error.message())
+            no_leaderboard(&details, error.message(), session.caller.is_organiser())
         }
         result => result?,
     };
@@ -76,7 +74,7 @@ async fn beside_state(
     };
     Ok(html! {
         div.columns {
-            div.main { (announcements(details)) (main) }
+            div.main { (announcements::list(details)) (main) }
             aside aria-label="State of the tournament" {
                 (progress(details, session.service.now(), &newest))
                 (set_aside(&aside, None))
@@ -100,13 +98,16 @@ async fn matches_set_aside(
 }
 
 /// Why there is no leaderboard, and what comes next.
-fn no_leaderboard(details: &Tournament, reason: &str) -> Markup {
+fn no_leaderboard(details: &Tournament, reason: &str, is_organiser: bool) -> Markup {
     html! {
         h2 { "No leaderboard yet" }
         @if details.editions.is_empty() {
             p {
                 "No edition has been started. An organiser starts the first one when enough bots \
                  have entered."
+                @if is_organiser {
+                    " Start it on the page " a href={ "/t/" (details.name) "/organise" } { "Organise" } "."
+                }
             }
         } @else { p { (layout::sentence(reason)) } }
     }
@@ -160,18 +161,10 @@ fn next_edition(tournament: &Tournament) -> Markup {
 
 /// Whether bots can enter, and how.
 fn taking_part(details: &Tournament, session: &Session) -> Markup {
-    let closes = details.closes_at_us.and_then(layout::from_micros);
     html! {
         section aria-labelledby="taking-part" {
             h2 #taking-part { "Taking part" }
-            @match closes {
-                Some(closes) if details.entry_open => p {
-                    "Entry is open until " (layout::time(closes)) " ("
-                    (layout::relative(closes, session.service.now())) ")."
-                },
-                _ if details.entry_open => p { "Entry is open." },
-                _ => p { (layout::sentence(&layout::label(&details.entry))) },
-            }
+            p { (entry_text(entry_of(details), session.service.now())) }
             p { a href={ "/t/" (details.name) "/how-to-play" } { "How to play " (details.game) } }
             @if details.entry_open {
                 p {
@@ -179,34 +172,6 @@ fn taking_part(details: &Tournament, session: &Session) -> Markup {
                     @if !session.is_logged_in() { " with the token from your organiser" }
                 }
             }
-        }
-    }
-}
-
-/// What the organisers announced, newest first. Older announcements are collapsed.
-fn announcements(details: &Tournament) -> Markup {
-    let (newest, older) =
-        details.announcements.split_at(details.announcements.len().min(MAX_ANNOUNCEMENTS));
-    html! {
-        @if !newest.is_empty() {
-            section.announcements aria-label="Announcements" {
-                @for one in newest { (announcement(one)) }
-                @if !older.is_empty() {
-                    details {
-                        summary { "Older announcements" }
-                        @for one in older { (announcement(one)) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn announcement(one: &Announcement) -> Markup {
-    html! {
-        article.notice {
-            p.quiet { (layout::timestamp(one.at_us)) }
-            (markdown::render(&one.text, &format!("announcement-{}-", one.number)))
         }
     }
 }
@@ -238,9 +203,7 @@ fn edition_state(edition: &Edition, now: OffsetDateTime) -> Markup {
         p {
             "Edition " (edition.number) ", " (edition.state) ": " (layout::edition_progress(edition))
             @if edition.eta_us.is_some() { ", " (layout::estimate(edition, now)) }
-            @if edition.state == "running" && edition.eta_us.is_none() {
-                ". No worker is connected; start one with " code { "arbiter worker" }
-            }
+            @if edition.state == "running" && edition.eta_us.is_none() { ". It waits for a worker." }
         }
     }
 }

@@ -140,17 +140,23 @@ impl TournamentPage<'_> {
             Ok(content) => return Ok(self.render(session, &content).await.into_response()),
             Err(error) => error,
         };
-        let status = if error.is_of(&[ErrorKind::FailedPrecondition]) {
-            StatusCode::NOT_FOUND
-        } else if error.is_of(&[ErrorKind::PermissionDenied]) {
-            StatusCode::FORBIDDEN
-        } else {
+        let tournament = session.service.tournament_heading(self.tournament).await;
+        let is_shown = error.is_of(&[
+            ErrorKind::FailedPrecondition,
+            ErrorKind::PermissionDenied,
+            ErrorKind::InvalidArgument,
+            ErrorKind::NotFound,
+        ]);
+        if tournament.is_err() || !is_shown {
             return Err(error);
-        };
+        }
+        // A page that does not exist yet is not found.
+        let is_too_early = error.is_of(&[ErrorKind::FailedPrecondition]);
+        let status = if is_too_early { StatusCode::NOT_FOUND } else { error.status() };
         let path = format!("/t/{}", self.tournament);
         let body = html! {
             p { (layout::sentence(error.message())) }
-            p { a href=(path) { "Back to the leaderboard" } }
+            p { a href=(path) { "Go to the leaderboard" } }
         };
         let mut response = (status, self.render(session, &body).await).into_response();
         error::mark_formatted(&mut response);
@@ -176,7 +182,7 @@ fn tabs(heading: &TournamentHeading, session: &Session, current: &str) -> Markup
             @for (label, below) in shown.map(|tab| tab.link(heading)) {
                 a href={ (path) (below) } aria-current=[(label == current).then_some("page")] { (label) }
             }
-            @if heading.is_open(session.service.now()) {
+            @if heading.entry.is_open() {
                 a.submit href={ (path) "/submit" } { "Submit a bot" }
             }
         }
@@ -194,9 +200,9 @@ fn frozen_notice(heading: &TournamentHeading, session: &Session) -> Markup {
             strong { "Leaderboards are frozen" } " since " (layout::time(since)) ". "
             @if session.caller.is_organiser() {
                 "You see newer results because you are an organiser. Others see them when the \
-                 tournament ends."
+                 tournament is over."
             } @else {
-                "Newer results are shown when the tournament ends."
+                "Newer results are shown when the tournament is over."
             }
         }
     }

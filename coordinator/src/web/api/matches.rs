@@ -34,8 +34,8 @@ resource! {
         /// The tournament's name.
         tournament: String;
         /// `blocked`, `checking`, `pending`, `leased`, `reported`, `counted`, `delayed`,
-        /// `aside` or `cancelled`. In lists always `reported`.
-        state: String;
+        /// `aside` or `cancelled`. In lists `reported` or `counted`.
+        state: String = if message.counted { "counted".to_owned() } else { message.state };
         /// The seats, seat 1 first. Empty while a freeze hides who plays.
         seats: Vec<MatchSeat> = all(message.seats);
         /// The parameters that differ from the tournament's.

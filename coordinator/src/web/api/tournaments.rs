@@ -43,7 +43,7 @@ resource! {
         /// From when on the public sees no newer leaderboard; null if never.
         #[schemars(extend("format" = "date-time"))]
         freeze_at: Option<String> = message.freeze_at_us.and_then(rfc3339_from_micros);
-        /// `frozen since … until the tournament ends`; null if its leaderboards are not frozen.
+        /// `frozen since … until the tournament is over`; null if its leaderboards are not frozen.
         frozen: Option<String> = non_empty(message.freeze_notice);
         /// The BLAKE3 hash of its seed, published at its creation.
         seed_hash: Option<String> = hex_hash(&message.seed_hash);

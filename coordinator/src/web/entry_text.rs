@@ -1,0 +1,35 @@
+//! Whether bots can enter a tournament, in words for pages.
+
+use arbiter_proto::v1::Tournament;
+use maud::{Markup, html};
+use time::OffsetDateTime;
+
+use super::layout;
+use crate::service::EntryState;
+
+/// The state of entry of a tournament.
+pub(super) fn entry_of(tournament: &Tournament) -> EntryState {
+    let closes = tournament.closes_at_us.and_then(layout::from_micros);
+    match closes {
+        _ if tournament.state != "open" => EntryState::Over,
+        Some(closes) if !tournament.entry_open => EntryState::Closed(closes),
+        closes => EntryState::Open(closes),
+    }
+}
+
+/// The state in a sentence or two.
+pub(super) fn entry_text(entry: EntryState, now: OffsetDateTime) -> Markup {
+    html! {
+        @match entry {
+            EntryState::Open(None) => "Entry is open.",
+            EntryState::Open(Some(closes)) => {
+                "Entry is open until " (layout::time(closes)) " (" (layout::relative(closes, now)) ")."
+            },
+            EntryState::Closed(closed) => {
+                "Entry closed " (layout::time(closed))
+                ". Owners can no longer enter, change or withdraw bots."
+            },
+            EntryState::Over => "The tournament is over.",
+        }
+    }
+}
