@@ -156,18 +156,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/live", get(tournament::live))
         .route("/t/{tournament}/about", get(about::show))
         .route("/t/{tournament}/organise", get(organise::show))
-        .route("/t/{tournament}/edit", get(edit::form).post(edit::submit))
-        .route("/t/{tournament}/announcements", post(announcements::post))
-        .route("/t/{tournament}/announcements/{number}/remove", post(announcements::remove))
-        .route("/t/{tournament}/start", post(actions::start))
-        .route("/t/{tournament}/cancel", post(actions::cancel))
-        .route("/t/{tournament}/close", post(actions::close))
-        .route("/t/{tournament}/retry", post(actions::retry_all))
-        .route("/t/{tournament}/collusion", get(collusion::show))
-        .route(
-            "/t/{tournament}/void",
-            get(match_invalidation::form).post(match_invalidation::apply),
-        )
+        .merge(organiser_routes())
         .route(
             "/t/{tournament}/submit",
             get(submit::form)
@@ -230,6 +219,23 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .merge(tricks_http)
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request))
+}
+
+/// The routes by which organisers change a tournament.
+fn organiser_routes() -> Router<WebState> {
+    Router::new()
+        .route("/t/{tournament}/edit", get(edit::form).post(edit::submit))
+        .route("/t/{tournament}/announcements", post(announcements::post))
+        .route("/t/{tournament}/announcements/{number}/remove", post(announcements::remove))
+        .route("/t/{tournament}/start", post(actions::start))
+        .route("/t/{tournament}/cancel", post(actions::cancel))
+        .route("/t/{tournament}/close", post(actions::close))
+        .route("/t/{tournament}/retry", post(actions::retry_all))
+        .route("/t/{tournament}/collusion", get(collusion::show))
+        .route(
+            "/t/{tournament}/void",
+            get(match_invalidation::form).post(match_invalidation::apply),
+        )
 }
 
 /// The routes of a bot and its versions.

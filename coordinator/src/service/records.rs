@@ -319,7 +319,7 @@ mod tests {
         let refused = reads.hold(vec![7]).await.unwrap_err();
         assert!(refused.message().contains("try again"), "{refused}");
         let mut pieces = large.pieces();
-        assert_eq!(pieces.next().await.unwrap().unwrap().bytes, [7; PIECE_BYTES]);
+        assert_eq!(pieces.next().await.unwrap().unwrap().bytes.len(), PIECE_BYTES);
         assert!(reads.hold(vec![7]).await.is_err(), "it is still being sent");
         let rest: Vec<_> = pieces.map(|piece| piece.unwrap().bytes.len()).collect().await;
         assert_eq!(rest.iter().sum::<usize>(), BUDGET - PIECE_BYTES);

@@ -52,13 +52,11 @@ enum Freedom {
 /// When a key may change.
 fn freedom(key: &str) -> Freedom {
     match key.split_once('.').unwrap_or(("", key)) {
-        ("", "title" | "description" | "rerun" | "expected") | ("public" | "audit", _) => {
-            Freedom::Always
-        }
         ("", "state" | "ponder") | ("clock" | "limits", _) | ("submissions", "separate_owners") => {
             Freedom::BeforeEditions
         }
-        ("submissions", _) => Freedom::Always,
+        ("", "title" | "description" | "rerun" | "expected")
+        | ("public" | "audit" | "submissions", _) => Freedom::Always,
         ("", "name") => Freedom::Never("addresses and commands contain it"),
         ("", "seed" | "beacon") => Freedom::Never("it was published when it was created"),
         ("house", _) => Freedom::Never("submit house bots with arbiter submit T PATH --house"),

@@ -138,16 +138,7 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
             _ => out.line(&format!("{key} = {}", shorten(&value)))?,
         }
     }
-    out.line(&format!("public.replays = {}", tournament.replays))?;
-    if !tournament.description.is_empty() {
-        out.line("")?;
-        tournament.description.lines().try_for_each(|line| out.line(&format!("  {line}")))?;
-    }
-    for Announcement { number, at_us, text } in &tournament.announcements {
-        out.line("")?;
-        out.line(&format!("announcement {number}, {}:", moment(*at_us)))?;
-        text.lines().try_for_each(|line| out.line(&format!("  {line}")))?;
-    }
+    show_presentation(out, tournament)?;
     let header = ["edition", "state", "counted", "matches", "lots"];
     let mut table = Columns::new(header, &[1, 4]);
     for edition in &tournament.editions {
@@ -179,6 +170,21 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
     }
     for group in SetAsideGroup::all(aside) {
         show_group(out, name, &group)?;
+    }
+    Ok(())
+}
+
+/// Prints what the organisers tell the public: the description and the announcements.
+fn show_presentation(out: &mut Output, tournament: &Tournament) -> Result<(), Failure> {
+    out.line(&format!("public.replays = {}", tournament.replays))?;
+    if !tournament.description.is_empty() {
+        out.line("")?;
+        tournament.description.lines().try_for_each(|line| out.line(&format!("  {line}")))?;
+    }
+    for Announcement { number, at_us, text } in &tournament.announcements {
+        out.line("")?;
+        out.line(&format!("announcement {number}, {}:", moment(*at_us)))?;
+        text.lines().try_for_each(|line| out.line(&format!("  {line}")))?;
     }
     Ok(())
 }

@@ -142,13 +142,19 @@ impl<'a> Template<'a> {
         self.text
     }
 
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
     fn section(&mut self, name: &str) {
-        self.text.push_str(&format!("\n[{name}]\n"));
+        self.line("");
+        self.line(&format!("[{name}]"));
     }
 
     fn comment(&mut self, comment: &str) {
         for line in wrapped(comment, WIDTH - 2) {
-            self.text.push_str(&format!("# {line}\n"));
+            self.line(&format!("# {line}"));
         }
     }
 
@@ -177,9 +183,9 @@ impl<'a> Template<'a> {
         let line = format!("{assignment}{:padding$} # {comment}", "");
         if line.chars().count() > WIDTH {
             self.comment(comment);
-            self.text.push_str(&format!("{assignment}\n"));
+            self.line(assignment);
         } else {
-            self.text.push_str(&format!("{line}\n"));
+            self.line(&line);
         }
     }
 
