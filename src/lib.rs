@@ -9,6 +9,7 @@ mod output;
 mod play;
 mod playground;
 mod random_seed;
+mod replay_page;
 mod telemetry;
 mod up;
 mod worker_process;

@@ -2,13 +2,14 @@
 //!
 //! A page calls the same use cases as gRPC ([`crate::service`]), as the logged-in caller. So a page
 //! and a command always show the same data. Pages are rendered on the server and work without
-//! scripts. The one script adds live updates and playback of replays.
+//! scripts. The scripts add live updates and playback of replays.
 //! Pages load resources from this server only. A content security policy enforces this.
 
 mod about;
 mod actions;
 mod api;
 mod assets;
+mod bare_page;
 mod bot;
 mod bracket;
 mod chart;
@@ -17,6 +18,7 @@ mod create_tournament;
 mod csrf_form;
 mod csv_export;
 mod download;
+mod embed;
 mod error;
 mod flash;
 mod game_guide;
@@ -31,6 +33,7 @@ mod matches;
 mod metrics;
 mod multipart;
 mod organise;
+mod projector;
 mod queue;
 mod replay_cache;
 mod rounds;
@@ -61,12 +64,27 @@ use tokio::net::TcpListener;
 use crate::cache::Cache;
 use crate::metrics::{Observer, count_request};
 use crate::service::{ChangeNotifier, Service};
+pub use assets::style;
 pub use layout::document;
 pub use sse::stream;
 
-/// The content security policy: resources from this server only.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
-    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// The content security policy: resources from this server only. The argument says which sites may
+/// show the page in a frame.
+macro_rules! content_security_policy {
+    ($ancestors:literal) => {
+        concat!(
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
+            connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors ",
+            $ancestors
+        )
+    };
+}
+
+/// The content security policy of most pages.
+const CONTENT_SECURITY_POLICY: &str = content_security_policy!("'none'");
+
+/// The content security policy of [`Framable`] pages.
+const FRAMABLE_POLICY: HeaderValue = HeaderValue::from_static(content_security_policy!("*"));
 
 /// The headers of every response.
 const RESPONSE_HEADERS: [(HeaderName, HeaderValue); 5] = [
@@ -79,6 +97,11 @@ const RESPONSE_HEADERS: [(HeaderName, HeaderValue); 5] = [
         HeaderValue::from_static("same-origin"),
     ),
 ];
+
+/// Marks the response with a page that other sites may show in a frame. It must not depend on the
+/// session.
+#[derive(Clone, Copy, Debug)]
+struct Framable;
 
 /// Maximum number of live leaderboard pages whose markup is cached.
 const MAX_RENDERED_LEADERBOARDS: usize = 256;
@@ -161,6 +184,10 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/matches", get(matches::list))
         .route("/t/{tournament}/matches/{number}", get(match_page::show))
         .route("/t/{tournament}/matches/{number}/steps", get(match_page::steps))
+        .route("/t/{tournament}/matches/{number}/embed", get(embed::show))
+        .route("/t/{tournament}/matches/{number}/embed/steps", get(embed::steps))
+        .route("/t/{tournament}/projector", get(projector::show))
+        .route("/t/{tournament}/projector/live", get(projector::live))
         .route("/t/{tournament}/matches/{number}/record", get(match_page::record))
         .route("/t/{tournament}/matches/{number}/retry", post(actions::retry))
         .route("/t/{tournament}/matches.csv", get(csv_export::matches))
@@ -173,6 +200,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/logout", post(session::logout))
         .route("/assets/arbiter.css", get(assets::style_sheet))
         .route("/assets/arbiter.js", get(assets::script))
+        .route("/assets/replay.js", get(assets::replay_script))
         .route("/assets/arbiter.svg", get(assets::icon))
         .merge(api::routes())
         .fallback(error::not_found)
@@ -226,7 +254,14 @@ pub fn with_assets(routes: Router) -> Router {
 
 async fn add_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
+    let is_framable = response.extensions_mut().remove::<Framable>().is_some();
+    if is_framable {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, FRAMABLE_POLICY);
+    }
     for (name, value) in RESPONSE_HEADERS {
+        if is_framable && name == header::X_FRAME_OPTIONS {
+            continue;
+        }
         response.headers_mut().entry(name).or_insert(value);
     }
     // Pages change, and some are private.

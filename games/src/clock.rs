@@ -35,6 +35,21 @@ impl Micros {
     pub const fn floor_millis(self) -> i64 {
         self.0.div_euclid(1000)
     }
+
+    /// The duration for people, in the unit that fits and rounded down: `820 µs`, `2.5 ms`,
+    /// `345 ms`, `28.4 s`, `205 s`.
+    pub fn rounded(self) -> String {
+        let sign = if self.0 < 0 { "−" } else { "" };
+        match self.0.unsigned_abs() {
+            micros @ ..1000 => format!("{sign}{micros} µs"),
+            micros @ ..10_000 => format!("{sign}{}.{} ms", micros / 1000, micros % 1000 / 100),
+            micros @ ..1_000_000 => format!("{sign}{} ms", micros / 1000),
+            micros @ ..100_000_000 => {
+                format!("{sign}{}.{} s", micros / 1_000_000, micros % 1_000_000 / 100_000)
+            }
+            micros => format!("{sign}{} s", micros / 1_000_000),
+        }
+    }
 }
 
 impl Add for Micros {
@@ -247,6 +262,21 @@ mod tests {
         }
         for text in ["", "5", "ms", "-5ms", "5 parsecs", "99999999999999h", "1.5s"] {
             assert!(text.parse::<Micros>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn people_read_durations_in_the_unit_that_fits() {
+        for (micros, text) in [
+            (0, "0 µs"),
+            (820, "820 µs"),
+            (2599, "2.5 ms"),
+            (345_678, "345 ms"),
+            (28_431_000, "28.4 s"),
+            (205_999_999, "205 s"),
+            (-12_345, "−12 ms"),
+        ] {
+            assert_eq!(Micros(micros).rounded(), text);
         }
     }
 

@@ -17,6 +17,9 @@ pub const MAX_RECORD: u64 = 1 << 30;
 /// windows of 2 MiB (2^21).
 pub const MAX_WINDOW_LOG: u32 = 23;
 
+/// The size of the buffer of decompressed bytes.
+const BUFFER_BYTES: usize = 128 << 10;
+
 /// Reads a record of at most [`MAX_RECORD`] bytes.
 #[derive(Debug)]
 struct Bounded<R> {
@@ -55,7 +58,7 @@ pub fn unpack(packed: &[u8]) -> io::Result<impl BufRead + '_> {
 pub fn unpack_from<R: BufRead>(packed: R) -> io::Result<impl BufRead + use<R>> {
     let mut inner = zstd::Decoder::with_buffer(packed)?;
     inner.window_log_max(MAX_WINDOW_LOG)?;
-    Ok(BufReader::new(Bounded { inner, remaining: MAX_RECORD }))
+    Ok(BufReader::with_capacity(BUFFER_BYTES, Bounded { inner, remaining: MAX_RECORD }))
 }
 
 #[cfg(test)]

@@ -9,10 +9,13 @@
 //! Pictures show the state of the rules, so they always agree with the result. Rules of game
 //! packages do not run where pages are made: their replays show the pictures of the record.
 
+mod chunk;
 mod compression;
 mod draw;
 mod lines;
 mod other_package;
+mod page;
+mod plain_line;
 mod record_line;
 mod recorded_steps;
 mod render;
@@ -20,18 +23,21 @@ mod steps;
 mod steps_builder;
 mod transcript;
 mod verify;
+mod viewer;
 mod visible_text;
 mod write;
 
+pub use chunk::{ChunkEncoder, STEPS_PER_CHUNK, decode_chunk};
 pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack, unpack_from};
 pub use draw::{Picture, draw};
 pub use lines::Difference;
 pub use other_package::with_package;
+pub use page::{PageOptions, replay_page};
 pub use record_line::{Footer, Header, Line, RECORD_VERSION, RecordedPackage, SeatLine};
-pub use render::STYLE;
-pub use steps::steps;
-pub use steps_builder::{Clock, Stderr, Step, Steps};
+pub use steps::{steps, visit_steps};
+pub use steps_builder::{Clock, ForfeitedSeat, Overview, Stderr, Step, StepForfeit, Steps};
 pub use transcript::{Transcript, TranscriptHash};
 pub use verify::{ReplayEvent, ReplayObserver, Verified, replay_with, verify};
+pub use viewer::{Autoplay, SCRIPT, STYLE, StepSource, Viewer};
 pub use visible_text::{is_bidi_control, without_bidi_controls};
 pub use write::Writer;

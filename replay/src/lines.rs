@@ -35,13 +35,17 @@ pub(crate) fn read_header<R: BufRead>(
     if serde_json::to_string(&header).ok().as_deref() != Some(text.as_str()) {
         return Err(lines.difference("not the canonical form of a header"));
     }
-    if header.record != RECORD_VERSION {
-        let version = header.record;
-        return Err(lines.difference(format!(
-            "record format {version}; this program supports {RECORD_VERSION}"
-        )));
-    }
+    check_version(header.record, lines)?;
     Ok(header)
+}
+
+/// Refuses a record of another format than this program supports.
+pub(crate) fn check_version<R: BufRead>(version: u32, lines: &Lines<R>) -> Result<(), Difference> {
+    if version == RECORD_VERSION {
+        return Ok(());
+    }
+    Err(lines
+        .difference(format!("record format {version}; this program supports {RECORD_VERSION}")))
 }
 
 /// Reads, counts and hashes the lines of a record.

@@ -13,6 +13,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use crate::compression::MAX_LINE;
+use crate::plain_line::PlainLine;
 use crate::transcript::TranscriptHash;
 
 /// The version of the format, in the field `record` of each header.
@@ -83,8 +84,13 @@ impl Header {
 
     /// The names of the bots, seat 1 first.
     pub fn names(&self) -> Vec<BotName> {
-        self.seats.iter().map(|seat| seat.bot.clone()).collect()
+        names(&self.seats)
     }
+}
+
+/// The names of the bots in these seats.
+pub(crate) fn names(seats: &[SeatLine]) -> Vec<BotName> {
+    seats.iter().map(|seat| seat.bot.clone()).collect()
 }
 
 impl RawHeader {
@@ -108,6 +114,25 @@ impl RawHeader {
             version: self.rules.clone(),
             digest: self.package.clone()?,
         })
+    }
+}
+
+/// What the pictures of a game package's record need of its header: everything but the game.
+#[derive(Debug)]
+pub(crate) struct PackageHeader {
+    /// The version of the record format.
+    pub(crate) record: u32,
+    /// The clock rules of the match.
+    pub(crate) clock: ClockRules,
+    /// The bots, seat 1 first.
+    pub(crate) seats: Vec<SeatLine>,
+}
+
+impl PackageHeader {
+    /// Parses a header. `None` if the game is built in, or the text is not a header.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let RawHeader { record, package, clock, seats, .. } = serde_json::from_str(text).ok()?;
+        package.map(|_| Self { record, clock, seats })
     }
 }
 
@@ -298,6 +323,18 @@ impl Line {
 
     /// Parses a line. `None` if it is not a line of a record.
     pub fn parse(text: &str) -> Option<Self> {
+        let plain = PlainLine::parse(text).map(|PlainLine { time, seat, text, spent }| {
+            let text = text.to_owned();
+            match spent {
+                Some(spent) => Self::Replied { time, seat, reply: text.into_bytes(), spent },
+                None => Self::Sent { time, seat, text },
+            }
+        });
+        plain.or_else(|| Self::parse_any(text))
+    }
+
+    /// Parses a line of any kind.
+    fn parse_any(text: &str) -> Option<Self> {
         let line = Self::from_raw(serde_json::from_str(text).ok()?)?;
         // Each line has exactly one valid spelling, so a record cannot hide data in another
         // spelling.

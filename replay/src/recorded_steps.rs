@@ -10,24 +10,27 @@
 use std::io::BufRead;
 
 use arbiter_games::picture::Picture;
-use arbiter_games::{Frame, Micros, Note, Seat, SeatResult};
+use arbiter_games::{Frame, Micros, Note, Seat, SeatResult, TimeSpent};
 
-use crate::lines::{Difference, Lines};
-use crate::record_line::{Footer, Header, Line};
-use crate::steps_builder::{Action, Steps, StepsBuilder};
+use crate::lines::{Difference, Lines, check_version};
+use crate::record_line::{Footer, Line, PackageHeader};
+use crate::steps_builder::{Action, Overview, StepForfeit, StepsBuilder};
 
-/// Divides the record of this header, whose other lines are `lines`, into steps.
+/// Divides the record of this header, which is the next line of `lines`, into steps.
 ///
 /// # Errors
 /// The first line that is not a line of a record.
 pub(crate) fn read(
-    header: &Header,
+    header: &PackageHeader,
     mut lines: Lines<impl BufRead>,
-    mut builder: StepsBuilder,
-) -> Result<Steps, Difference> {
-    builder.prepare(header);
+    mut builder: StepsBuilder<'_>,
+) -> Result<Overview, Difference> {
+    check_version(header.record, &lines)?;
+    lines.next_text()?;
+    builder.prepare(&header.seats, header.clock.kind);
     let seats = header.seats.len();
-    let mut steps = RecordedSteps { builder, due: None, frame: None, time: Micros::ZERO };
+    let mut steps =
+        RecordedSteps { builder, due: None, frame: None, spent: None, time: Micros::ZERO };
     loop {
         let seal = lines.seal.clone();
         let text = lines.next_text()?;
@@ -52,34 +55,41 @@ pub(crate) fn read(
 }
 
 /// The steps so far.
-struct RecordedSteps {
-    builder: StepsBuilder,
+struct RecordedSteps<'a> {
+    builder: StepsBuilder<'a>,
     /// The step that is not complete yet: its picture may follow.
     due: Option<Action>,
     /// The last picture for all people.
     frame: Option<Frame>,
+    /// The time of the last reply.
+    spent: Option<TimeSpent>,
     time: Micros,
 }
 
-impl RecordedSteps {
+impl RecordedSteps<'_> {
     fn read(&mut self, line: Line) {
         match line {
             Line::Replied { time, seat, reply, spent } => {
                 self.complete();
                 self.time = time;
                 self.builder.spend(seat, spent);
+                self.spent = Some(spent);
                 let reply = Some(String::from_utf8_lossy(&reply).into_owned());
                 self.due = Some(Action { seat: Some(seat), reply, ..Action::default() });
             }
             Line::Forfeited { time, seat, forfeit, spent, detail } => {
-                let forfeit = Some(format!("{forfeit}: {detail}"));
+                let judged = |spent| {
+                    let kind = forfeit;
+                    Some(StepForfeit { kind, detail, spent, allowance: None })
+                };
                 match &mut self.due {
                     // The reply before is the evidence.
                     Some(action) if action.seat == Some(seat) && spent.is_none() => {
-                        action.forfeit = forfeit;
+                        action.forfeit = judged(self.spent);
                     }
                     _ => {
                         self.complete();
+                        let forfeit = judged(spent);
                         self.due = Some(Action { seat: Some(seat), forfeit, ..Action::default() });
                     }
                 }
@@ -107,7 +117,7 @@ impl RecordedSteps {
         }
     }
 
-    fn finish(mut self, footer: Footer) -> Steps {
+    fn finish(mut self, footer: Footer) -> Overview {
         self.complete();
         let results = footer.scores.into_iter().zip(footer.forfeits);
         let standings = results.map(|(score, forfeit)| SeatResult::new(score.0, forfeit)).collect();

@@ -1,16 +1,10 @@
 //! Renders a step as a fragment of a page.
 
-use std::fmt::Write as _;
-
 use arbiter_games::picture::name;
-use arbiter_games::{BotName, Micros, Seat, SeatResult};
-use maud::{Markup, Render, html};
+use arbiter_games::{Allowance, BotName, Forfeit, Micros, Seat, SeatResult};
+use maud::{Markup, html};
 
-use crate::steps_builder::{Clock, Step};
-
-/// The style sheet of the pictures. The page sets their colours, for the light and the dark theme,
-/// in the variables `--seat1` to `--seat4`, `--ink`, `--paper`, `--faint` and `--wood`.
-pub const STYLE: &str = include_str!("style.css");
+use crate::steps_builder::{Clock, Step, StepForfeit};
 
 impl Step {
     /// Renders the step of a match between bots of these names.
@@ -19,11 +13,16 @@ impl Step {
             article.step data-step=(self.index) {
                 @if let Some(seat) = self.seat {
                     p.said {
-                        span class={ "who seat" (seat) } { (seat) " " (name(names, seat)) }
+                        (who(seat, names))
                         @if let Some(reply) = &self.reply { " " code { (reply) } }
                         @if let Some(forfeit) = &self.forfeit {
-                            " " strong.forfeit { "forfeits – " (forfeit) }
+                            " " strong.forfeit {
+                                "forfeits – " (forfeit.kind) ": " (reason(forfeit.kind))
+                            }
                         }
+                    }
+                    @if let Some(forfeit) = &self.forfeit {
+                        (evidence(forfeit, self.reply.is_some()))
                     }
                 }
                 figure {
@@ -36,6 +35,46 @@ impl Step {
                     @if let Some(standings) = &self.standings { (result(standings, names)) }
                     (clocks(&self.clocks, names, self.time))
                 }
+            }
+        }
+    }
+}
+
+/// The seat and the name of a bot.
+pub(crate) fn who(seat: Seat, names: &[BotName]) -> Markup {
+    html! { span class={ "who seat" (seat) } { (seat) " " (name(names, seat)) } }
+}
+
+/// A kind of forfeit in words.
+fn reason(kind: Forfeit) -> &'static str {
+    match kind {
+        Forfeit::Clock => "its time ran out",
+        Forfeit::Illegal => "its reply breaks the rules",
+        Forfeit::Gone => "its program crashed, exited or closed a pipe",
+        Forfeit::Flood => "its output exceeded the size limit",
+    }
+}
+
+/// What shows that a forfeit is justified: the rule, the limit and the time.
+fn evidence(forfeit: &StepForfeit, has_reply: bool) -> Markup {
+    html! {
+        dl.evidence {
+            @if !forfeit.detail.is_empty() { dt { "Evidence" } dd { (forfeit.detail) } }
+            @if !has_reply && forfeit.kind == Forfeit::Clock {
+                dt { "Sent" } dd { "no reply in time" }
+            }
+            @if let Some(allowance) = forfeit.allowance {
+                dt { "Limit" }
+                dd {
+                    @match allowance {
+                        Allowance::Bank(left) => { (left.rounded()) " left in its bank" }
+                        Allowance::Move(limit) => { (limit.rounded()) " for this reply" }
+                    }
+                }
+            }
+            @if let Some(spent) = forfeit.spent {
+                dt { "Time" }
+                dd { (spent.wall.rounded()) ", of which the processor " (spent.cpu.rounded()) }
             }
         }
     }
@@ -62,48 +101,47 @@ fn result(standings: &[SeatResult], names: &[BotName]) -> Markup {
 }
 
 /// The components of a score, the most important first.
-fn score(standing: &SeatResult) -> String {
+pub(crate) fn score(standing: &SeatResult) -> String {
     let numbers: Vec<_> = standing.score.0.iter().map(ToString::to_string).collect();
     numbers.join(" ")
 }
 
-/// The clocks of all seats.
+/// The clocks of all seats: a bar and three times each.
 fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
-    let has_banks = clocks.iter().any(|clock| clock.left.is_some());
     html! {
-        table.clocks {
-            caption { "Clocks, " (Seconds(time)) " after the beginning" }
-            thead {
-                tr {
-                    th { "Seat" } th { "Bot" } th.number { "Last reply" } th.number { "Total" }
-                    @if has_banks { th.number { "Left" } }
-                }
-            }
-            tbody {
+        section.clocks aria-label="Clocks" {
+            p { "Clocks after " (time.rounded()) }
+            ul {
                 @for (seat, clock) in Seat::all(clocks.len()).zip(clocks) {
-                    tr {
-                        td class={ "seat" (seat) } { (seat) }
-                        td { (name(names, seat)) }
-                        td.number { @if let Some(last) = clock.last { (Seconds(last.wall)) } }
-                        td.number { (Seconds(clock.used)) }
-                        @if has_banks {
-                            td.number { @if let Some(left) = clock.left { (Seconds(left)) } }
-                        }
-                    }
+                    li { (who(seat, names)) (bar(clock, seat)) (times(clock)) }
                 }
             }
         }
     }
 }
 
-/// A time in seconds with milliseconds, for people.
-struct Seconds(Micros);
+/// The bar of a clock: the rest of the bank, or the share of the limit that the last reply took.
+fn bar(clock: &Clock, seat: Seat) -> Markup {
+    let value = clock.left.or(clock.last.map(|last| last.wall));
+    let label = if clock.left.is_some() { "time left" } else { "share of the limit used" };
+    html! {
+        @if let (Some(limit), Some(value)) = (clock.limit, value) {
+            meter min="0" max=(limit.0.max(1)) value=(value.0)
+                aria-label={ (label) ", seat " (seat) } {}
+        }
+    }
+}
 
-impl Render for Seconds {
-    fn render_to(&self, buffer: &mut String) {
-        let millis = self.0.floor_millis();
-        let seconds = millis / 1000;
-        let rest = millis % 1000;
-        write!(buffer, "{seconds}.{rest:03} s").expect("a string takes every text");
+fn times(clock: &Clock) -> Markup {
+    html! {
+        span.times {
+            @if let Some(left) = clock.left { b { (left.rounded()) } " left" }
+            @if let Some(last) = clock.last {
+                @if clock.left.is_some() { ", " }
+                "last " (last.wall.rounded())
+            }
+            @if clock.left.is_some() || clock.last.is_some() { ", " }
+            "total " (clock.used.rounded())
+        }
     }
 }

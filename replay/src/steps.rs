@@ -6,16 +6,18 @@
 use std::io::BufRead;
 use std::ops::Range;
 
-use arbiter_games::{Allowance, ExpectedReply, Games, MatchState, Message, Micros, TimeSpent};
+use arbiter_games::{
+    Allowance, BotName, ExpectedReply, Forfeit, Games, MatchState, Message, Micros, TimeSpent,
+};
 
 use crate::lines::{Difference, Lines, read_header};
-use crate::record_line::Header;
+use crate::record_line::{Header, PackageHeader};
 use crate::recorded_steps;
-use crate::steps_builder::{Action, Steps, StepsBuilder};
+use crate::steps_builder::{Action, Overview, Step, StepForfeit, Steps, StepsBuilder};
 use crate::verify::{ReplayEvent, ReplayObserver, replay_lines};
 
 /// Replays a record and draws the steps whose numbers are in `requested`. Rules of a game package
-/// do not run here: its steps have the pictures of the record.
+/// do not run here: its steps have the pictures of the record, and `games` need not have it.
 ///
 /// # Errors
 /// The first difference between the record and the rules.
@@ -24,17 +26,33 @@ pub fn steps(
     record: impl BufRead,
     requested: Range<usize>,
 ) -> Result<Steps, Difference> {
+    let mut drawn = Vec::new();
+    let overview = visit_steps(games, record, requested, |_, step| drawn.push(step))?;
+    Ok(Steps { overview, drawn })
+}
+
+/// Like [`steps`], but passes each requested step to `visit`, with the names of the bots, as soon
+/// as it is drawn. So a long match needs little memory.
+///
+/// # Errors
+/// The first difference between the record and the rules. The steps before it were visited.
+pub fn visit_steps(
+    games: &Games,
+    record: impl BufRead,
+    requested: Range<usize>,
+    mut visit: impl FnMut(&[BotName], Step),
+) -> Result<Overview, Difference> {
     let mut lines = Lines::new(record);
-    let header = read_header(games, &mut lines)?;
-    let mut builder = StepsBuilder::new(requested);
-    if header.game.package.is_some() {
+    let mut builder = StepsBuilder::new(requested, &mut visit);
+    if let Some(header) = PackageHeader::parse(lines.peek()?) {
         return recorded_steps::read(&header, lines, builder);
     }
+    let header = read_header(games, &mut lines)?;
     replay_lines(header, lines, &mut builder)?;
     Ok(builder.finish())
 }
 
-impl StepsBuilder {
+impl StepsBuilder<'_> {
     /// Adds a step with the picture of the rules.
     fn add_state(&mut self, time: Micros, action: Action, game: &dyn MatchState) {
         let view = game.view();
@@ -45,15 +63,20 @@ impl StepsBuilder {
     /// Updates the clock of a seat that has replied.
     fn charge(&mut self, message: &Message, spent: TimeSpent, cost: Micros) {
         self.spend(message.seat, spent);
-        if let Allowance::Bank(left) = message.allowance {
-            self.clocks[message.seat.index()].left = Some((left - cost).max(Micros::ZERO));
+        let clock = &mut self.clocks[message.seat.index()];
+        match message.allowance {
+            Allowance::Bank(left) => {
+                clock.left = Some((left - cost).max(Micros::ZERO));
+                clock.limit = clock.limit.max(Some(left));
+            }
+            Allowance::Move(limit) => clock.limit = Some(limit),
         }
     }
 }
 
-impl ReplayObserver for StepsBuilder {
+impl ReplayObserver for StepsBuilder<'_> {
     fn begin(&mut self, header: &Header, game: &dyn MatchState) {
-        self.prepare(header);
+        self.prepare(&header.seats, header.clock.kind);
         self.add_state(Micros::ZERO, Action::default(), game);
     }
 
@@ -70,13 +93,14 @@ impl ReplayObserver for StepsBuilder {
                 Action {
                     seat: Some(message.seat),
                     reply: Some(String::from_utf8_lossy(reply).into_owned()),
-                    forfeit: illegal.map(|detail| format!("illegal: {detail}")),
+                    forfeit: illegal
+                        .map(|detail| forfeit_of(message, Forfeit::Illegal, spent, detail)),
                     standings: None,
                 }
             }
             ReplayEvent::Forfeited { message, forfeit, spent, cost, detail } => {
                 self.charge(message, spent, cost);
-                let forfeit = Some(format!("{forfeit}: {detail}"));
+                let forfeit = Some(forfeit_of(message, forfeit, spent, detail));
                 Action { seat: Some(message.seat), forfeit, ..Action::default() }
             }
             ReplayEvent::Over(standings) => {
@@ -89,4 +113,10 @@ impl ReplayObserver for StepsBuilder {
         };
         self.add_state(time, action, game);
     }
+}
+
+/// A forfeit with its evidence.
+fn forfeit_of(message: &Message, kind: Forfeit, spent: TimeSpent, detail: &str) -> StepForfeit {
+    let allowance = Some(message.allowance);
+    StepForfeit { kind, detail: detail.to_owned(), spent: Some(spent), allowance }
 }

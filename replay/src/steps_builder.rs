@@ -1,27 +1,48 @@
 //! The steps of a replay, and how they are collected.
 
+use std::fmt;
 use std::ops::Range;
 
 use arbiter_games::picture::{self, Key};
-use arbiter_games::{BotName, ClockKind, Micros, Seat, SeatResult, TimeSpent};
+use arbiter_games::{Allowance, BotName, ClockKind, Forfeit, Micros, Seat, SeatResult, TimeSpent};
 
 use crate::draw::{Picture, draw};
-use crate::record_line::Header;
+use crate::record_line::{SeatLine, names};
 
 /// A replay with some of its steps drawn.
 #[derive(Clone, Debug)]
 pub struct Steps {
+    /// The whole replay.
+    pub overview: Overview,
+    /// The requested steps, if they exist.
+    pub drawn: Vec<Step>,
+}
+
+/// What a viewer needs to know of a whole replay.
+#[derive(Clone, Debug, Default)]
+pub struct Overview {
     /// The names of the bots, seat 1 first.
     pub names: Vec<BotName>,
     /// The number of steps of the match.
     pub total: usize,
-    /// The requested steps, if they exist.
-    pub drawn: Vec<Step>,
     /// The names and first steps of the chapters of the match, such as deals or rounds. Empty in
-    /// games without chapters.
+    /// games without chapters. A name like `Deal 2, trick 3` is a chapter within `Deal 2`.
     pub chapters: Vec<(String, usize)>,
+    /// The forfeits, in the order of the match.
+    pub forfeits: Vec<ForfeitedSeat>,
     /// The end of each bot's standard error, if the record has it, seat 1 first.
     pub stderr: Vec<Option<Stderr>>,
+}
+
+/// Where a seat forfeited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForfeitedSeat {
+    /// The seat.
+    pub seat: Seat,
+    /// Why it forfeited.
+    pub kind: Forfeit,
+    /// The number of the step.
+    pub step: usize,
 }
 
 /// The end of a bot's standard error.
@@ -44,14 +65,33 @@ pub struct Step {
     pub seat: Option<Seat>,
     /// The exact reply.
     pub reply: Option<String>,
-    /// The kind of forfeit and its details.
-    pub forfeit: Option<String>,
+    /// The forfeit, if the seat forfeited.
+    pub forfeit: Option<StepForfeit>,
     /// The position after the step.
     pub picture: Picture,
     /// The clocks, seat 1 first.
     pub clocks: Vec<Clock>,
     /// The results, seat 1 first, in the last step.
     pub standings: Option<Vec<SeatResult>>,
+}
+
+/// A forfeit with its evidence. As text: its kind and its details.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepForfeit {
+    /// Why the seat forfeited.
+    pub kind: Forfeit,
+    /// Details for the bot's author; may be empty.
+    pub detail: String,
+    /// The time of the reply, if it is known.
+    pub spent: Option<TimeSpent>,
+    /// The time that the reply was allowed to take, if it is known.
+    pub allowance: Option<Allowance>,
+}
+
+impl fmt::Display for StepForfeit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.detail)
+    }
 }
 
 /// A seat's clock.
@@ -63,19 +103,20 @@ pub struct Clock {
     pub last: Option<TimeSpent>,
     /// The sum of the charged clock (wall-clock or processor time) over its replies.
     pub used: Micros,
+    /// The most time that its bank had, or the limit for its last reply; `None` if unknown.
+    pub limit: Option<Micros>,
 }
 
+/// Receives the requested steps.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[BotName], Step);
+
 /// Collects the steps during a replay.
-#[derive(Debug, Default)]
-pub(crate) struct StepsBuilder {
+pub(crate) struct StepsBuilder<'a> {
     requested: Range<usize>,
-    names: Vec<BotName>,
+    visit: Visit<'a>,
     /// Whether processor time is charged.
     cpu: bool,
-    total: usize,
-    drawn: Vec<Step>,
-    chapters: Vec<(String, usize)>,
-    stderr: Vec<Option<Stderr>>,
+    overview: Overview,
     pub(crate) clocks: Vec<Clock>,
     /// The key of the last picture.
     pub(crate) last_key: Option<Key>,
@@ -86,26 +127,27 @@ pub(crate) struct StepsBuilder {
 pub(crate) struct Action {
     pub(crate) seat: Option<Seat>,
     pub(crate) reply: Option<String>,
-    pub(crate) forfeit: Option<String>,
+    pub(crate) forfeit: Option<StepForfeit>,
     pub(crate) standings: Option<Vec<SeatResult>>,
 }
 
-impl StepsBuilder {
-    pub(crate) fn new(requested: Range<usize>) -> Self {
-        Self { requested, ..Self::default() }
+impl<'a> StepsBuilder<'a> {
+    /// Draws the steps whose numbers are in `requested`, and passes them to `visit`.
+    pub(crate) fn new(requested: Range<usize>, visit: Visit<'a>) -> Self {
+        let overview = Overview::default();
+        Self { requested, visit, cpu: false, overview, clocks: Vec::new(), last_key: None }
     }
 
-    /// Prepares for the match of this header.
-    pub(crate) fn prepare(&mut self, header: &Header) {
-        self.names = header.names();
-        self.cpu = header.clock.kind == ClockKind::Cpu;
-        self.clocks = vec![Clock::default(); self.names.len()];
-        self.stderr = vec![None; self.names.len()];
+    /// Prepares for a match between bots in these seats.
+    pub(crate) fn prepare(&mut self, seats: &[SeatLine], clock: ClockKind) {
+        self.cpu = clock == ClockKind::Cpu;
+        self.clocks = vec![Clock::default(); seats.len()];
+        self.overview.names = names(seats);
+        self.overview.stderr = vec![None; seats.len()];
     }
 
-    pub(crate) fn finish(self) -> Steps {
-        let Self { names, total, drawn, chapters, stderr, .. } = self;
-        Steps { names, total, drawn, chapters, stderr }
+    pub(crate) fn finish(self) -> Overview {
+        self.overview
     }
 
     /// Adds a step in which the match has this chapter. `picture` is called if the step is
@@ -117,20 +159,25 @@ impl StepsBuilder {
         chapter: Option<String>,
         picture: impl FnOnce(&[BotName]) -> picture::Picture,
     ) {
-        let index = self.total;
-        self.total += 1;
+        let Overview { names, total, chapters, forfeits, .. } = &mut self.overview;
+        let index = *total;
+        *total += 1;
         if let Some(chapter) = chapter
-            && self.chapters.last().is_none_or(|(previous, _)| *previous != chapter)
+            && chapters.last().is_none_or(|(previous, _)| *previous != chapter)
         {
-            self.chapters.push((chapter, index));
+            chapters.push((chapter, index));
+        }
+        if let (Some(seat), Some(forfeit)) = (action.seat, &action.forfeit) {
+            forfeits.push(ForfeitedSeat { seat, kind: forfeit.kind, step: index });
         }
         if !self.requested.contains(&index) {
             return;
         }
         let Action { seat, reply, forfeit, standings } = action;
-        let picture = draw(&picture(&self.names));
+        let picture = draw(&picture(names));
         let clocks = self.clocks.clone();
-        self.drawn.push(Step { index, time, seat, reply, forfeit, picture, clocks, standings });
+        let step = Step { index, time, seat, reply, forfeit, picture, clocks, standings };
+        (self.visit)(names, step);
     }
 
     /// Updates the clock of a seat that has spent time on a reply.
@@ -143,6 +190,6 @@ impl StepsBuilder {
 
     /// Keeps the end of a bot's standard error.
     pub(crate) fn keep_stderr(&mut self, seat: Seat, text: &str, dropped: usize) {
-        self.stderr[seat.index()] = Some(Stderr { text: text.to_owned(), dropped });
+        self.overview.stderr[seat.index()] = Some(Stderr { text: text.to_owned(), dropped });
     }
 }

@@ -5,7 +5,7 @@
 mod support;
 
 use arbiter_games::{Forfeit, Game, Games, Micros, Params, Score, Seat, SeatResult, Seed, gomoku};
-use arbiter_replay::{Header, Line, Step, Steps, Transcript, Writer, steps, verify};
+use arbiter_replay::{ForfeitedSeat, Header, Line, Step, Steps, Transcript, Writer, steps, verify};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use support::{SPENT, names, params, play, reply, transcript};
 
@@ -16,7 +16,7 @@ fn all_steps(record: &[u8]) -> Steps {
 
 /// A step as text.
 fn html(steps: &Steps, step: &Step) -> String {
-    step.render(&steps.names).into_string()
+    step.render(&steps.overview.names).into_string()
 }
 
 /// The scores that a step shows.
@@ -53,13 +53,13 @@ proptest! {
             let last = steps.drawn.last().unwrap();
             assert_eq!(scores(&html(&steps, last)), expected);
             assert_eq!(last.standings.as_ref(), Some(&standings));
-            assert_eq!(steps.drawn.len(), steps.total);
+            assert_eq!(steps.drawn.len(), steps.overview.total);
             assert!(steps.drawn.iter().enumerate().all(|(index, step)| step.index == index));
             assert!(steps.drawn.iter().rev().skip(1).all(|step| step.standings.is_none()));
             let forfeits = steps.drawn.iter().filter(|step| step.forfeit.is_some()).count();
             let forfeited_seats = standings.iter().filter(|standing| standing.forfeit.is_some()).count();
             assert!(forfeits >= forfeited_seats, "each forfeit is a step");
-            assert!(steps.chapters.iter().all(|(_, first)| *first < steps.total));
+            assert!(steps.overview.chapters.iter().all(|(_, first)| *first < steps.overview.total));
         }
     }
 }
@@ -74,9 +74,12 @@ fn a_range_of_steps_equals_a_part_of_all_steps() {
         let (record, _) =
             play(&params, seed, &names, |message, view| reply(&mut dice, message, view));
         let whole = all_steps(&record);
-        let middle = whole.total / 2;
+        let middle = whole.overview.total / 2;
         let part = steps(&Games::built_in(), &record[..], middle..middle + 3).unwrap();
-        assert_eq!((part.total, &part.chapters), (whole.total, &whole.chapters));
+        assert_eq!(
+            (part.overview.total, &part.overview.chapters),
+            (whole.overview.total, &whole.overview.chapters)
+        );
         let expected_steps = whole.drawn.iter().skip(middle).take(3);
         assert_eq!(part.drawn.len(), expected_steps.len());
         for (step, expected) in part.drawn.iter().zip(expected_steps) {
@@ -137,7 +140,7 @@ fn bitwa_shows_divisions_and_strengths() {
     let caption = "Round 1 of 100: alpha sends A to (5, 1), attacking enemies on the way.";
     assert_eq!(second.picture.caption, caption);
     assert!(html(&steps, second).contains(r#"<circle class="target" cx="5.5" cy="1.5""#));
-    assert_eq!(steps.chapters[1].0, "Round 2");
+    assert_eq!(steps.overview.chapters[1].0, "Round 2");
     assert!(second.clocks[0].left.unwrap() < Micros::from_millis(180_001));
 }
 
@@ -158,16 +161,20 @@ fn wojna_shows_piles_bids_and_wars() {
     assert_eq!(captions().next_back(), Some("Deal 1 of 1 has ended."));
     let auction = steps.drawn.iter().find(|step| step.picture.caption.contains("auction 1:"));
     let html = html(&steps, auction.unwrap());
-    assert_eq!(html.matches("card peeked").count(), steps.names.len(), "each seat has a card");
+    assert_eq!(
+        html.matches("card peeked").count(),
+        steps.overview.names.len(),
+        "each seat has a card"
+    );
     assert!(html.contains("<th colspan=\"4\" scope=\"row\">Pot</th>"), "{html}");
-    assert_eq!(steps.chapters[0], ("Deal 1".to_owned(), 0));
+    assert_eq!(steps.overview.chapters[0], ("Deal 1".to_owned(), 0));
 }
 
 #[test]
 fn tricks_shows_every_table() {
     let (record, _) = transcript("tricks-whole.txt", "");
     let steps = all_steps(&record);
-    let names = steps.names.clone();
+    let names = steps.overview.names.clone();
     let last = html(&steps, steps.drawn.last().unwrap());
     assert!(last.contains("are over"), "{last}");
     assert!(last.contains(&format!("<small>{} won</small>", names[0])), "the last trick is shown");
@@ -190,7 +197,7 @@ fn blackjack_hides_the_dealers_second_card_until_all_have_acted() {
     let chips: Vec<_> = standings.iter().map(|standing| standing.score.0[0]).collect();
     let last = html(&steps, steps.drawn.last().unwrap());
     assert!(chips.iter().all(|chips| last.contains(&format!(">{chips}<"))), "{last}");
-    assert_eq!(steps.chapters.len(), 5);
+    assert_eq!(steps.overview.chapters.len(), 5);
 }
 
 #[test]
@@ -205,11 +212,17 @@ fn clocks_and_forfeits_are_shown_beside_the_board() {
     let steps = all_steps(&record);
     let step = &steps.drawn[1];
     assert_eq!(step.seat, Some(Seat::from_index(0)));
-    assert!(step.forfeit.as_deref().unwrap().starts_with("illegal: "), "{step:?}");
+    assert!(step.forfeit.as_ref().unwrap().kind == Forfeit::Illegal, "{step:?}");
     assert_eq!(step.clocks[0].used, SPENT.wall);
     let html = html(&steps, step);
     assert!(html.contains("<code>&lt;b&gt;(7,7)</code>"), "replies are escaped: {html}");
-    assert!(html.contains("0.002 s"), "{html}");
+    assert!(html.contains("last 2.5 ms, total 2.5 ms"), "{html}");
+    assert!(html.contains("forfeits – illegal: its reply breaks the rules"), "{html}");
+    assert!(html.contains("<dt>Limit</dt><dd>"), "{html}");
+    let overview = &steps.overview;
+    let seat = Seat::from_index(0);
+    let forfeit = ForfeitedSeat { seat, kind: Forfeit::Illegal, step: 1 };
+    assert_eq!(overview.forfeits[0], forfeit);
 }
 
 /// The record with one more line before the last one, and with recomputed hashes.

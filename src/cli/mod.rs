@@ -23,6 +23,7 @@ mod preflight;
 mod ranking;
 mod reconnecting_stream;
 mod record_download;
+mod replay;
 mod repro;
 mod show_match;
 mod signals;
@@ -70,6 +71,7 @@ enum Command {
     Try(playground::Playground),
     Preflight(preflight::Preflight),
     Verify(verify::Verify),
+    Replay(replay::Replay),
     Game(game::Game),
     Bot(bot::Bot),
     Up(up::Up),
@@ -121,6 +123,7 @@ pub(crate) fn run(games: &Games) -> ExitCode {
             Command::Try(playground) => playground.run(games),
             Command::Preflight(preflight) => preflight.run(games),
             Command::Verify(verify) => verify.run(games),
+            Command::Replay(replay) => replay.run(games),
             Command::Game(game) => game.run(games),
             Command::Bot(bot) => bot.run(games),
             Command::Up(up) => up.run(games),

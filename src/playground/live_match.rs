@@ -11,7 +11,7 @@ use arbiter_games::{
     Allowance, BotName, ClockKind, ExpectedReply, MatchState, MatchView, Message, Micros, Seat,
     SeatResult, Step,
 };
-use arbiter_replay::Clock;
+use arbiter_replay::{Clock, StepForfeit};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::match_runner::MatchOutcome;
 use arbiter_worker::referee::MatchEvent;
@@ -116,7 +116,7 @@ pub(crate) struct Turn {
 pub(crate) struct LastAction {
     pub(crate) seat: Option<Seat>,
     pub(crate) reply: Option<String>,
-    pub(crate) forfeit: Option<String>,
+    pub(crate) forfeit: Option<StepForfeit>,
 }
 
 /// A line of the dialogue.
@@ -324,8 +324,9 @@ impl LiveMatch {
                         LastAction { seat: Some(seat), reply: Some(reply), forfeit: None };
                 }
             }
-            MatchEvent::Forfeited { seat, forfeit, detail, .. } => {
-                let forfeit = truncate(&format!("{forfeit}: {detail}"));
+            MatchEvent::Forfeited { seat, forfeit: kind, spent, detail } => {
+                let detail = truncate(detail);
+                let forfeit = StepForfeit { kind, detail, spent, allowance: None };
                 state.add_line(seat, false, false, &format!("({forfeit})"));
                 let last_action = &mut state.last_action;
                 let reply = last_action.reply.take().filter(|_| last_action.seat == Some(seat));

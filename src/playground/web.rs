@@ -108,7 +108,7 @@ fn check(
 }
 
 /// Whether a host is an IP address or `localhost`.
-fn is_address(host: &str) -> bool {
+pub(crate) fn is_address(host: &str) -> bool {
     let port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let name = match host.rsplit_once(':') {
         Some((name, digits)) if port(digits) && (name.ends_with(']') || !name.contains(':')) => {

@@ -11,7 +11,7 @@ use crate::support::service::done;
 use crate::test_server::TestServer;
 
 /// The paths of all pages and forms.
-const PAGES: [&str; 46] = [
+const PAGES: [&str; 51] = [
     "/",
     "/t/cup",
     "/t/cup/live",
@@ -44,6 +44,10 @@ const PAGES: [&str; 46] = [
     "/t/..%2f..%2fetc%2fpasswd/ranking",
     "/t/cup/matches/0",
     "/t/cup/matches/0/steps",
+    "/t/cup/matches/0/embed",
+    "/t/cup/matches/0/embed/steps",
+    "/t/cup/projector",
+    "/t/cup/projector/live",
     "/t/cup/matches/0/record",
     "/t/cup/matches/0/retry",
     "/t/cup/matches/99999999999999999999",
@@ -52,6 +56,7 @@ const PAGES: [&str; 46] = [
     "/logout",
     "/assets/arbiter.css",
     "/assets/arbiter.js",
+    "/assets/replay.js",
     "/assets/arbiter.svg",
     "/metrics",
     "/api",

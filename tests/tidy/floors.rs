@@ -11,7 +11,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
         "src",
         &[
             "failure logging",
-            "listen output random_seed worker_process",
+            "listen output random_seed replay_page worker_process",
             "telemetry play",
             "playground up",
             "cli",
@@ -53,12 +53,12 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (
         "replay/src",
         &[
-            "compression draw transcript",
+            "chunk compression draw plain_line transcript",
             "other_package record_line",
             "lines steps_builder",
-            "recorded_steps verify write",
-            "steps",
-            "render",
+            "recorded_steps render verify write",
+            "steps viewer",
+            "page",
         ],
     ),
     (

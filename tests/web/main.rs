@@ -138,9 +138,12 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
         let scores = end.split("data-score=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
         let expected = result.as_array().unwrap().iter().map(|score| shown(&score[0]));
         assert_eq!(scores.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{name}");
-        let part = browser.page(&format!("{path}/steps?from=0&count=25"));
-        assert_eq!(part.matches("<article").count(), 25.min(last + 1));
-        assert!(part.contains("<svg class=\"board gomoku\""), "{part}");
+        let chunk = browser.get(&format!("{path}/steps?chunk=0"));
+        let steps = arbiter_replay::decode_chunk(&chunk.bytes).unwrap();
+        assert_eq!(steps.len(), arbiter_replay::STEPS_PER_CHUNK.min(last + 1));
+        assert!(steps.iter().all(|step| step.contains("<svg class=\"board gomoku\"")));
+        assert!(end.contains(&steps[last]), "the page shows the same step");
+        assert_eq!(browser.get(&format!("{path}/steps?chunk=99")).status, 404);
     }
     assert!(browser.page(address).contains("href=\"?step=1#replay\""));
     assert!(browser.page(&format!("{address}?step=999999")).contains("There is no step 999999"));
@@ -259,7 +262,7 @@ fn invalid_requests_are_refused_and_pages_have_security_headers() {
         "/t/cup/matches/-1",
         "/t/none/matches/0",
         "/t/cup/matches/9223372036854775807",
-        "/t/cup/matches/0/steps?from=18446744073709551616",
+        "/t/cup/matches/0/steps?chunk=18446744073709551616",
     ];
     for path in refused {
         let status = browser.get(path).status;

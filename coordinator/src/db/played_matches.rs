@@ -217,6 +217,22 @@ pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<PlayedM
     sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
 }
 
+/// The played matches of a tournament, newest first: at most `limit`, from the match before
+/// `before` on.
+pub async fn newest(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    before: Option<MatchNumber>,
+    limit: u32,
+) -> Result<Vec<MatchNumber>> {
+    let statement = "
+        SELECT number FROM results WHERE tournament = $1 AND number < $2
+        ORDER BY number DESC LIMIT $3";
+    let before = before.map_or(i64::MAX, |before| before.0);
+    let query = sqlx::query_scalar(statement).bind(tournament).bind(before);
+    query.bind(i64::from(limit)).fetch_all(db).await
+}
+
 /// The lot of a match and its state.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct LotStatus {

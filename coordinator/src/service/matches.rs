@@ -81,6 +81,18 @@ impl Service {
         rows.into_iter().next().ok_or_else(|| ServiceError::missing("match", name))
     }
 
+    /// The numbers of played matches of a tournament, newest first: at most `limit`, from the match
+    /// before `before` on. Whether the caller may see them is for the use case that reads them.
+    pub(crate) async fn newest_matches(
+        &self,
+        tournament: &str,
+        before: Option<MatchNumber>,
+        limit: u32,
+    ) -> Result<Vec<MatchNumber>> {
+        let tournament = self.tournament(tournament).await?;
+        Ok(played_matches::newest(&self.pool, tournament.id, before, limit).await?)
+    }
+
     /// The number of the edition that added a match.
     pub(crate) async fn edition_of_match(&self, name: &str) -> Result<i32> {
         let (_, id) = self.named_match(&name.parse()?).await?;

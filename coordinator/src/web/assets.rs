@@ -1,4 +1,4 @@
-//! The style sheet, the script and the icon.
+//! The style sheet, the scripts and the icon.
 
 use std::sync::LazyLock;
 
@@ -8,15 +8,25 @@ use axum::response::IntoResponse;
 /// Browsers cache assets for 5 minutes, so a new version is visible soon.
 const CACHE_CONTROL: &str = "public, max-age=300";
 
-/// The style sheets of the pages, the forms and the replays.
+/// The style sheets of the pages, the forms, the replays and the projector.
 static STYLE_SHEET: LazyLock<String> = LazyLock::new(|| {
     let pages = include_str!("assets/arbiter.css");
     let forms = include_str!("assets/forms.css");
-    [pages, forms, arbiter_replay::STYLE].concat()
+    let projector = include_str!("assets/projector.css");
+    [pages, forms, arbiter_replay::STYLE, projector].concat()
 });
 
+/// The style sheet of all pages. A page that contains it needs no request for it.
+pub fn style() -> &'static str {
+    &STYLE_SHEET
+}
+
 pub(super) async fn style_sheet() -> impl IntoResponse {
-    asset("text/css; charset=utf-8", &STYLE_SHEET)
+    asset("text/css; charset=utf-8", style())
+}
+
+pub(super) async fn replay_script() -> impl IntoResponse {
+    asset("text/javascript; charset=utf-8", arbiter_replay::SCRIPT)
 }
 
 pub(super) async fn script() -> impl IntoResponse {

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use arbiter_games::Micros;
 use arbiter_proto::v1::{Edition, MatchSeat};
 use arbiter_replay::without_bidi_controls;
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
@@ -222,12 +223,7 @@ pub(super) fn format_millis(millis: i32) -> String {
 
 /// A duration in microseconds as text.
 pub(super) fn format_micros(micros: u64) -> String {
-    match micros {
-        micros @ ..1000 => format!("{micros} µs"),
-        micros @ ..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
-        micros @ ..10_000_000 => format!("{} ms", micros / 1000),
-        micros => format!("{} s", micros / 1_000_000),
-    }
+    Micros(i64::try_from(micros).unwrap_or(i64::MAX)).rounded()
 }
 
 /// A time in UTC, from microseconds since 1970.

@@ -110,7 +110,7 @@ pub(super) async fn live(
 }
 
 /// The rows of the page.
-fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
+pub(super) fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
     let has_owners = board.standings.iter().any(|place| !place.owner.is_empty());
     let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
     let table = html! {

@@ -1,75 +1,81 @@
 //! The page of a match: its state, its result and its replay, step by step.
 //!
-//! The record is replayed through the rules ([`arbiter_replay::steps`]), and the requested steps
-//! are rendered and cached with their neighbours ([`replay_cache`]). Without scripts each step is a
-//! page. With scripts, the script fetches steps ahead and plays them.
+//! The record is replayed through the rules ([`arbiter_replay::visit_steps`]), and the requested
+//! step is rendered and cached with its neighbours ([`replay_cache`]). Without scripts each step is
+//! a page. With scripts, the viewer ([`Viewer`]) fetches chunks of steps ahead and plays them.
 
+use arbiter_games::Seat;
 use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
-use arbiter_replay::Difference;
+use arbiter_replay::{Autoplay, Difference, Overview, STEPS_PER_CHUNK, StepSource, Viewer};
 use axum::extract::{Path, Query};
-use axum::http::StatusCode;
-use axum::response::Response;
-use maud::{Markup, html};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
 use super::error::WebError;
 use super::flash::Flash;
-use super::replay_cache::{self, RenderedSteps};
-use super::session::Session;
+use super::replay_cache::{self, ReplayChunk};
+use super::session::{Anonymous, Session};
 use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, download, layout};
+use crate::service::ServiceError;
 
-/// Maximum number of steps in a response.
-const MAX_STEPS: usize = 50;
-
-/// The query string of the page.
+/// The query string of a page with a replay.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StepQuery {
-    step: usize,
+    pub(super) step: usize,
 }
 
 /// The query string of a request for steps.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct StepRange {
-    from: usize,
-    count: usize,
+pub(super) struct ChunkQuery {
+    /// The number of the chunk.
+    pub(super) chunk: usize,
 }
 
 /// The page of a match.
 pub(super) async fn show(
     session: Session,
+    anonymous: Anonymous,
     Path((tournament, number)): Path<(String, i64)>,
     Query(StepQuery { step }): Query<StepQuery>,
     Query(flash): Query<Flash>,
+    headers: HeaderMap,
 ) -> Result<Markup, WebError> {
     let name = match_name(&tournament, number);
     let request = GetMatchRequest { r#match: name.clone() };
     let status = session.service.get_match(&session.caller, request).await?;
     let edition = session.service.edition_of_match(&name).await?;
-    let replay = match session.service.record(&session.caller, &name).await {
-        Ok(record) => {
-            let games = session.service.games_of_match(&name).await?;
-            let render = move || replay_cache::render_steps(&games, &record, step, 1);
-            replay(&name, &run_replay(&session, render).await?, step)
-        }
-        Err(status) => html! {
-            p { "The replay is not available: " (status.message()) "." }
-            @if !session.is_logged_in() { p { a href="/login" { "Log in" } " to see it." } }
-        },
+    let replay = match Replay::open(&session, &name, step).await? {
+        Ok(replay) => Ok((replay, is_public(&session, &anonymous, &name).await)),
+        Err(refusal) => Err(refusal),
     };
+    let overview = replay.as_ref().ok().map(|(replay, _)| replay.overview());
     let can_retry = status.state == "aside" && session.caller.is_organiser();
     let body = html! {
         (flash.message())
         @if status.seats.is_empty() { p { "Who plays is hidden while the leaderboards are frozen." } }
-        @else { (layout::scrollable("Seats", &seats(&status))) }
+        @else { (layout::scrollable("Seats", &seats(&status, overview))) }
         @if can_retry {
             (actions::button(
                 &session, &format!("{}/retry", layout::match_path(&name)), "Retry match", None))
         }
-        (replay)
+        @match &replay {
+            Ok((replay, is_public)) => {
+                h2 { "Replay" }
+                (replay.viewer("", "steps", None))
+                @if *is_public { (embed_code(&name, &headers)) }
+                p { a href={ (layout::match_path(&name)) "/record" } { "Download the record" } " (JSON Lines, Zstandard)" }
+            }
+            Err(refusal) => {
+                p { "The replay is not available: " (refusal.message()) "." }
+                @if !session.is_logged_in() { p { a href="/login" { "Log in" } " to see it." } }
+            }
+        }
         (details(&status, edition))
     };
     let title = format!("Match {number}");
@@ -77,19 +83,99 @@ pub(super) async fn show(
     Ok(page.render(&session, &body).await)
 }
 
-/// Steps of a match as HTML fragments, one article each.
+/// Whether everybody may see the replay of a match that the session may see.
+async fn is_public(session: &Session, anonymous: &Anonymous, name: &str) -> bool {
+    let Anonymous(everybody) = anonymous;
+    !session.is_logged_in() || everybody.service.record(&everybody.caller, name).await.is_ok()
+}
+
+/// The element that shows the replay on a page of another site.
+fn embed_code(name: &str, headers: &HeaderMap) -> Markup {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let scheme = text("x-forwarded-proto").unwrap_or("http");
+    let host = text(header::HOST.as_str()).unwrap_or_default();
+    let address = format!("{scheme}://{host}{}/embed", layout::match_path(name));
+    let code = html! { iframe src=(address) title={ "Match " (name) } width="800" height="640" {} };
+    html! {
+        details.embed {
+            summary { "Embed this replay" }
+            p { "Paste this element into the HTML of another page:" }
+            pre { code { (code.into_string()) } }
+        }
+    }
+}
+
+/// The replay of a match at a step.
+#[derive(Debug)]
+pub(super) struct Replay {
+    /// The name of the match.
+    name: String,
+    step: usize,
+    chunk: ReplayChunk,
+    shown: Option<PreEscaped<String>>,
+}
+
+impl Replay {
+    /// Opens the replay of a match. The inner error says why the caller gets none.
+    pub(super) async fn open(
+        session: &Session,
+        name: &str,
+        step: usize,
+    ) -> Result<Result<Self, ServiceError>, WebError> {
+        let record = match session.service.record(&session.caller, name).await {
+            Ok(record) => record,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let games = session.service.games_of_match(name).await?;
+        let render = move || {
+            let chunk = replay_cache::render_chunk(&games, &record, step / STEPS_PER_CHUNK)?;
+            Ok((chunk.step(step)?, chunk))
+        };
+        let (shown, chunk) = run_replay(session, render).await?;
+        Ok(Ok(Self { name: name.to_owned(), step, chunk, shown }))
+    }
+
+    pub(super) fn overview(&self) -> &Overview {
+        &self.chunk.overview
+    }
+
+    /// The viewer. Its links to steps lead to `page`, and it gets its steps at `steps` below the
+    /// page of the match.
+    pub(super) fn viewer(&self, page: &str, steps: &str, autoplay: Option<Autoplay<'_>>) -> Markup {
+        let chunks = format!("{}/{steps}?chunk=", layout::match_path(&self.name));
+        let viewer = Viewer {
+            overview: self.overview(),
+            step: self.step,
+            shown: self.shown.as_ref(),
+            source: StepSource::Server { page, chunks: &chunks },
+            autoplay,
+        };
+        html! { (viewer) script src="/assets/replay.js" defer {} }
+    }
+}
+
+/// A chunk of the steps of a match, for the viewer's script.
 pub(super) async fn steps(
     session: Session,
     Path((tournament, number)): Path<(String, i64)>,
-    Query(StepRange { from, count }): Query<StepRange>,
-) -> Result<Markup, WebError> {
-    let name = match_name(&tournament, number);
-    let record = session.service.record(&session.caller, &name).await?;
-    let count = count.clamp(1, MAX_STEPS);
-    let games = session.service.games_of_match(&name).await?;
-    let render = move || replay_cache::render_steps(&games, &record, from, count);
-    let replay = run_replay(&session, render).await?;
-    Ok(html! { @for step in &replay.steps { (step) } })
+    Query(ChunkQuery { chunk }): Query<ChunkQuery>,
+) -> Result<Response, WebError> {
+    steps_of(&session, &match_name(&tournament, number), chunk).await
+}
+
+/// A chunk of the steps of a match as this session may see them.
+pub(super) async fn steps_of(
+    session: &Session,
+    name: &str,
+    number: usize,
+) -> Result<Response, WebError> {
+    let record = session.service.record(&session.caller, name).await?;
+    let games = session.service.games_of_match(name).await?;
+    let render = move || replay_cache::render_chunk(&games, &record, number);
+    let chunk = run_replay(session, render).await?.chunk.ok_or_else(|| {
+        WebError::new(StatusCode::NOT_FOUND, format!("match {name} has no chunk {number}"))
+    })?;
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], chunk.to_vec()).into_response())
 }
 
 /// The compressed record.
@@ -102,7 +188,7 @@ pub(super) async fn record(
     Ok(download::file(&name, "application/zstd", download::record(&record)))
 }
 
-fn match_name(tournament: &str, number: i64) -> String {
+pub(super) fn match_name(tournament: &str, number: i64) -> String {
     MatchName { tournament: tournament.to_owned(), number: MatchNumber(number) }.to_string()
 }
 
@@ -151,8 +237,13 @@ fn details(status: &MatchStatus, edition: i32) -> Markup {
     }
 }
 
-/// The seats with bots, scores and forfeits.
-fn seats(status: &MatchStatus) -> Markup {
+/// The seats with bots, scores and forfeits. With a replay, its forfeits are linked.
+fn seats(status: &MatchStatus, overview: Option<&Overview>) -> Markup {
+    let forfeits = overview.map(|overview| &overview.forfeits[..]).unwrap_or_default();
+    let forfeit_step = |number: usize| {
+        let forfeit = forfeits.iter().find(|forfeit| forfeit.seat == Seat::from_index(number - 1));
+        forfeit.map(|forfeit| forfeit.step)
+    };
     let has_bad_answers = status.seats.iter().any(|seat| seat.bad_answers > 0);
     let has_forfeits = status.seats.iter().any(|seat| !seat.forfeit.is_empty());
     html! {
@@ -176,6 +267,9 @@ fn seats(status: &MatchStatus) -> Markup {
                             td {
                                 @if !seat.forfeit.is_empty() { em.forfeit { (seat.forfeit) } }
                                 @if let Some(evidence) = &seat.evidence { " " (evidence.detail) }
+                                @if let Some(step) = forfeit_step(number) {
+                                    " " a href={ "?step=" (step) "#replay" } data-step=(step) { "Go to the forfeit" }
+                                }
                             }
                         }
                         @if has_bad_answers { td.number { (seat.bad_answers) } }
@@ -184,55 +278,4 @@ fn seats(status: &MatchStatus) -> Markup {
             }
         }
     }
-}
-
-/// The replay viewer at a step.
-fn replay(name: &str, rendered: &RenderedSteps, step: usize) -> Markup {
-    let path = layout::match_path(name);
-    let info = &rendered.info;
-    let last = info.total.saturating_sub(1);
-    let shown = step.min(last);
-    html! {
-        section #replay data-steps={ (path) "/steps" } data-total=(info.total) {
-            h2 { "Replay" }
-            nav.player aria-label="Steps" {
-                (jump(0, "|◀", "First step"))
-                (jump(shown.saturating_sub(1), "◀", "Previous step"))
-                button type="button" data-play hidden { "Play" }
-                (jump((shown + 1).min(last), "▶", "Next step"))
-                (jump(last, "▶|", "Last step"))
-                input type="range" min="0" max=(last) value=(shown) hidden aria-label="Step";
-                label.speed hidden {
-                    "Steps per second "
-                    select { @for speed in [1, 2, 5, 10, 25] { option selected[speed == 2] { (speed) } } }
-                }
-                output { (shown) " of " (last) }
-            }
-            div.step-view aria-live="polite" {
-                @if let Some(step) = rendered.steps.first() { (step) }
-                @else { p { "There is no step " (step) ". The last step is " (last) "." } }
-            }
-            @if info.chapters.len() > 1 {
-                details.chapters {
-                    summary { "Chapters" }
-                    ul { @for (chapter, first) in &info.chapters { li { (jump(*first, chapter, chapter)) } } }
-                }
-            }
-            @for (name, stderr) in info.names.iter().zip(&info.stderr) {
-                @if let Some(stderr) = stderr {
-                    details {
-                        summary { "Standard error of " (name) }
-                        @if stderr.dropped > 0 { p { "The first " (layout::count(stderr.dropped, "byte", "bytes")) " were dropped." } }
-                        pre { (stderr.text) }
-                    }
-                }
-            }
-            p { a href={ (path) "/record" } { "Download the record" } " (JSON Lines, Zstandard)" }
-        }
-    }
-}
-
-/// A link to a step. The script handles clicks on it.
-fn jump(step: usize, text: &str, label: &str) -> Markup {
-    html! { a href={ "?step=" (step) "#replay" } data-step=(step) aria-label=(label) { (text) } }
 }

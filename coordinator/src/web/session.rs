@@ -52,6 +52,26 @@ where
     }
 }
 
+/// The session of a page that is the same for all people: without a token, even if the request has
+/// one.
+#[derive(Clone, Debug)]
+pub(super) struct Anonymous(pub(super) Session);
+
+impl<S: Sync> FromRequestParts<S> for Anonymous
+where
+    Service: FromRef<S>,
+{
+    type Rejection = WebError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, WebError> {
+        let origin = match Origin::from_request_parts(parts, state).await {
+            Ok(origin) => origin,
+            Err(never) => match never {},
+        };
+        Session::open(Service::from_ref(state), None, &origin).await.map(Self)
+    }
+}
+
 /// The token in the cookie, if any.
 pub(super) fn cookie_token(headers: &HeaderMap) -> Option<Secret> {
     let cookies =

@@ -171,11 +171,11 @@ resource! {
     /// Steps of a match.
     MatchSteps(steps: Steps) {
         /// The number of steps of the match.
-        total: usize;
+        total: usize = steps.overview.total;
         /// The names of the bots, seat 1 first.
-        seats: Vec<String> = steps.names.iter().map(ToString::to_string).collect();
+        seats: Vec<String> = steps.overview.names.iter().map(ToString::to_string).collect();
         /// The chapters of the match, such as deals or rounds.
-        chapters: Vec<Chapter> = all(steps.chapters);
+        chapters: Vec<Chapter> = all(steps.overview.chapters);
         /// The requested steps.
         items: Vec<ReplayStep> = all(steps.drawn);
         /// The URL of the next steps; null after the last step.
@@ -205,7 +205,7 @@ resource! {
         /// The reply, word for word.
         reply: Option<String>;
         /// The kind of forfeit and its evidence.
-        forfeit: Option<String>;
+        forfeit: Option<String> = drawn.forfeit.map(|forfeit| forfeit.to_string());
         /// The position after the step, in words.
         caption: String = drawn.picture.caption;
         /// The position after the step, as HTML, mostly SVG.
@@ -250,7 +250,8 @@ impl Handler for GetMatchSteps {
         };
         let steps: Steps = match_page::run_replay(&context.session, replay).await?;
         let next = from.saturating_add(count);
-        let next = (next < steps.total).then(|| with_parameter(&context.uri, "from", next));
+        let next =
+            (next < steps.overview.total).then(|| with_parameter(&context.uri, "from", next));
         Ok(MatchSteps { next, ..steps.into() })
     }
 }

@@ -1,0 +1,135 @@
+//! The page for a projector in a hall: the leaderboard beside replays that play by themselves.
+//!
+//! The page is the same for all people, because everybody in the hall sees it: an organiser who
+//! opens it sees a frozen leaderboard, too, and only replays that are public.
+//!
+//! The first replay is that of the newest match. When it ends, the page opens itself again with the
+//! number of that match, and of the newest one at that time. If a newer one was played meanwhile,
+//! it is next, otherwise the one before; after the oldest the newest again.
+
+use arbiter_proto::ids::MatchNumber;
+use arbiter_proto::v1::{GetRankingRequest, LeaderboardRef};
+use arbiter_replay::Autoplay;
+use axum::extract::{Path, Query};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::error::{WebError, none_if};
+use super::match_page::{Replay, match_name};
+use super::session::{Anonymous, Session};
+use super::{bare_page, layout, leaderboard, sse};
+use crate::service::ErrorKind;
+
+/// Rows of the leaderboard.
+const ROWS: u32 = 16;
+/// How many matches are tried until one has a public replay.
+const MAX_ATTEMPTS: u32 = 20;
+/// When a page without a replay is loaded again, in seconds.
+const REFRESH: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("refresh"), HeaderValue::from_static("30"));
+
+/// The query string of the page.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ProjectorQuery {
+    /// The match that was shown before.
+    after: Option<i64>,
+    /// The newest match at that time.
+    newest: Option<i64>,
+}
+
+/// The rows at the top of the official leaderboard.
+fn top(tournament: &str) -> GetRankingRequest {
+    let board = LeaderboardRef { tournament: tournament.to_owned(), edition: None };
+    GetRankingRequest {
+        leaderboard: Some(board),
+        offset: 0,
+        limit: ROWS,
+        name_contains: String::new(),
+        rank_sets: true,
+    }
+}
+
+/// The page.
+pub(super) async fn show(
+    Anonymous(session): Anonymous,
+    Path(tournament): Path<String>,
+    Query(query): Query<ProjectorQuery>,
+) -> Result<Response, WebError> {
+    let board = session.service.get_ranking(&session.caller, top(&tournament)).await;
+    let too_early = [ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
+    let board = none_if(&too_early, board)?;
+    let replay = next_replay(&session, &tournament, query).await?;
+    let live = format!("/t/{tournament}/projector/live");
+    let body = html! {
+        section aria-labelledby="top" {
+            h1 #top { (tournament) }
+            @match &board {
+                Some(board) => div data-live=(live) { (leaderboard::standings(&tournament, board)) },
+                None => p { "There is no leaderboard yet." },
+            }
+        }
+        section aria-label="Replay" {
+            @match &replay {
+                Some((number, replay, next)) => {
+                    h2 {
+                        a href=(layout::match_path(&match_name(&tournament, *number))) {
+                            "Match " (number)
+                        }
+                    }
+                    (replay.viewer(
+                        &layout::match_path(&match_name(&tournament, *number)),
+                        "embed/steps",
+                        Some(Autoplay { next })))
+                }
+                None => p { "No match with a public replay has been played yet." },
+            }
+        }
+    };
+    let script = html! { script src="/assets/arbiter.js" defer {} };
+    let page = bare_page::render(&tournament, "projector", &script, &body);
+    let refresh = replay.is_none().then_some([REFRESH]);
+    Ok(match refresh {
+        Some(headers) => (headers, page).into_response(),
+        None => page.into_response(),
+    })
+}
+
+/// The number of the next match with a public replay, its replay, and the URL of the page after it.
+async fn next_replay(
+    session: &Session,
+    tournament: &str,
+    ProjectorQuery { after, newest: newest_before }: ProjectorQuery,
+) -> Result<Option<(i64, Replay, String)>, WebError> {
+    let before = |number: Option<i64>| {
+        session.service.newest_matches(tournament, number.map(MatchNumber), MAX_ATTEMPTS)
+    };
+    let mut candidates = before(None).await?;
+    let newest = candidates.first().copied();
+    let is_old = newest_before.is_some() && newest.map(|newest| newest.0) <= newest_before;
+    if let Some(after) = after.filter(|_| is_old) {
+        let older = before(Some(after)).await?;
+        candidates.splice(0..0, older);
+    }
+    for number in candidates {
+        if let Ok(replay) = Replay::open(session, &match_name(tournament, number.0), 0).await? {
+            let newest = newest.unwrap_or(number);
+            let next = format!("/t/{tournament}/projector?after={number}&newest={newest}");
+            return Ok(Some((number.0, replay, next)));
+        }
+    }
+    Ok(None)
+}
+
+/// Live updates of the leaderboard.
+pub(super) async fn live(
+    Anonymous(session): Anonymous,
+    Path(tournament): Path<String>,
+) -> Result<impl IntoResponse, WebError> {
+    let pages = session.service.watch_page(&session.caller, top(&tournament)).await?;
+    Ok(sse::viewer_stream(session, pages, move |update| -> Markup {
+        leaderboard::standings(&tournament, &update.page)
+    }))
+}

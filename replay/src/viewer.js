@@ -1,0 +1,207 @@
+// The replay viewer: steps, chapters and playback. It gets the steps as chunks, from a server or
+// from the page itself. Without this script each step is a page.
+"use strict";
+
+for (const section of document.querySelectorAll("#replay")) startViewer(section);
+
+function startViewer(replay) {
+  const STEPS_PER_CHUNK = Number(replay.dataset.chunk);
+  const MAX_CHUNKS = 12;
+  // A page that was not drawn for so long does not catch up, in milliseconds.
+  const MAX_PAUSE = 1000;
+  // Browsers refuse to change the address more often, in milliseconds.
+  const ADDRESS_DELAY = 400;
+  // How long the last step is shown before the next page, in milliseconds.
+  const NEXT_PAGE_DELAY = 8000;
+  const last = Number(replay.dataset.total) - 1;
+  const find = (selector) => replay.querySelector(selector);
+  const view = find(".step-view");
+  const button = find("[data-play]");
+  const range = find("input[type=range]");
+  const output = find("output");
+  const speed = find(".speed select");
+  const chapter = find(".chapter select");
+  const link = find("[data-link]");
+  const keys = find(".keys");
+  const targets = Object.fromEntries([...replay.querySelectorAll("[data-to]")].map((a) => [a.dataset.to, a]));
+  const chapters = chapter ? [...chapter.options].map((option) => Number(option.value)) : [];
+  // Decoded chunks by number, the least recently used first; and those that are on their way.
+  const ready = new Map();
+  const pending = new Map();
+  let current = Number(range.value);
+  let requested = current;
+  let playing = null;
+  let addressTimer = null;
+
+  async function packed(number) {
+    if (replay.dataset.chunks === undefined) {
+      const text = document.getElementById(`chunk-${number}`).textContent;
+      return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    }
+    const response = await fetch(replay.dataset.chunks + number);
+    if (!response.ok) throw new Error(response.status);
+    return response.arrayBuffer();
+  }
+
+  async function decode(number) {
+    const stream = new Blob([await packed(number)]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const [first, ...changes] = await new Response(stream).json();
+    const steps = [first];
+    for (const operations of changes) steps.push(change(steps[steps.length - 1], operations));
+    return steps;
+  }
+
+  // The HTML of a step, from that of the step before.
+  function change(before, operations) {
+    let after = "";
+    let at = 0;
+    for (const operation of operations) {
+      if (typeof operation === "string") {
+        after += operation;
+      } else {
+        if (operation > 0) after += before.slice(at, at + operation);
+        at += Math.abs(operation);
+      }
+    }
+    return after + before.slice(at);
+  }
+
+  function load(number) {
+    if (!pending.has(number)) {
+      const loading = decode(number)
+        .then((steps) => {
+          ready.set(number, steps);
+          if (ready.size > MAX_CHUNKS) ready.delete(ready.keys().next().value);
+        })
+        .finally(() => pending.delete(number));
+      pending.set(number, loading);
+    }
+    return pending.get(number);
+  }
+
+  // The HTML of a step, if its chunk is here. The next chunk is loaded meanwhile.
+  function html(index) {
+    const number = Math.floor(index / STEPS_PER_CHUNK);
+    const steps = ready.get(number);
+    if (!steps) return undefined;
+    ready.delete(number);
+    ready.set(number, steps);
+    const next = number + 1;
+    if (next * STEPS_PER_CHUNK <= last && !ready.has(next)) load(next).catch(() => {});
+    return steps[index % STEPS_PER_CHUNK];
+  }
+
+  function draw(index, markup) {
+    current = index;
+    view.innerHTML = markup;
+    range.value = index;
+    output.textContent = `${index} of ${last}`;
+    targets.previous.dataset.step = Math.max(index - 1, 0);
+    targets.next.dataset.step = Math.min(index + 1, last);
+    if (!chapter) return;
+    const place = chapters.findLastIndex((first) => first <= index);
+    targets.back.dataset.step = chapters.findLast((first) => first < index) ?? 0;
+    targets.on.dataset.step = chapters[place + 1] ?? last;
+    if (chapter.selectedIndex !== place) chapter.selectedIndex = place;
+  }
+
+  async function show(step) {
+    requested = Math.min(Math.max(step, 0), last);
+    const index = requested;
+    if (html(index) === undefined) {
+      try {
+        await load(Math.floor(index / STEPS_PER_CHUNK));
+      } catch {
+        pause();
+        output.textContent = "This step cannot be loaded; try again.";
+        return;
+      }
+    }
+    const markup = html(index);
+    if (index !== requested || markup === undefined) return;
+    draw(index, markup);
+    if (!playing) nameStep();
+  }
+
+  // Puts the step into the address and the link.
+  function nameStep() {
+    link.href = `${replay.dataset.page}#step=${current}`;
+    clearTimeout(addressTimer);
+    addressTimer = setTimeout(() => history.replaceState(null, "", `#step=${current}`), ADDRESS_DELAY);
+  }
+
+  function pause() {
+    if (playing) cancelAnimationFrame(playing.frame);
+    playing = null;
+    button.textContent = "Play";
+    view.setAttribute("aria-live", "polite");
+    nameStep();
+  }
+
+  async function play() {
+    button.textContent = "Pause";
+    view.setAttribute("aria-live", "off");
+    const run = { frame: 0 };
+    playing = run;
+    if (current >= last) await show(0);
+    if (playing !== run) return;
+    // At `began` the step `from` was shown.
+    let from = current;
+    let began = performance.now();
+    let drawn = began;
+    let rate = Number(speed.value);
+    const next = async (now) => {
+      if (Number(speed.value) !== rate || now - drawn > MAX_PAUSE) {
+        from = current;
+        began = now;
+        rate = Number(speed.value);
+      }
+      drawn = now;
+      const due = Math.min(from + Math.max(Math.floor(((now - began) * rate) / 1000), 0), last);
+      if (due !== current) await show(due);
+      if (playing !== run) return;
+      if (current >= last) return end();
+      run.frame = requestAnimationFrame(next);
+    };
+    run.frame = requestAnimationFrame(next);
+  }
+
+  function end() {
+    pause();
+    if (replay.dataset.next) setTimeout(() => { if (!playing) location.assign(replay.dataset.next); }, NEXT_PAGE_DELAY);
+  }
+
+  const jump = (step) => { pause(); show(Number(step)); };
+  const toggle = () => (playing ? pause() : play());
+  button.addEventListener("click", toggle);
+  range.addEventListener("input", () => jump(range.value));
+  chapter?.addEventListener("change", () => jump(chapter.value));
+  document.addEventListener("click", (event) => {
+    const target = event.target.closest("a[data-step]");
+    if (!target || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    jump(target.dataset.step);
+    if (!replay.contains(target)) replay.scrollIntoView();
+  });
+  document.addEventListener("keydown", (event) => {
+    const target = event.target;
+    if (event.altKey || event.ctrlKey || event.metaKey || target.closest("input, select, textarea")) return;
+    // The same keys scroll a box whose content is wider.
+    const box = target.closest("[tabindex]");
+    if (box && box.scrollWidth > box.clientWidth) return;
+    const back = targets.back?.dataset.step;
+    const on = targets.on?.dataset.step;
+    const steps = event.shiftKey
+      ? { ArrowLeft: back, ArrowRight: on }
+      : { ArrowLeft: requested - 1, ArrowRight: requested + 1, PageUp: back, PageDown: on, Home: 0, End: last };
+    if (steps[event.key] !== undefined) { event.preventDefault(); jump(steps[event.key]); }
+    if (event.key === " " && !target.closest("button, summary, a")) { event.preventDefault(); toggle(); }
+    if (event.key === "?") { event.preventDefault(); keys.open = !keys.open; }
+  });
+  const stepInHash = () => /^#step=(\d+)$/.exec(location.hash);
+  addEventListener("hashchange", () => { const match = stepInHash(); if (match) jump(match[1]); });
+  for (const hidden of replay.querySelectorAll("[hidden]")) hidden.hidden = false;
+  const match = stepInHash();
+  if (match) show(Number(match[1]));
+  if (replay.dataset.next) play();
+}

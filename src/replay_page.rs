@@ -1,0 +1,21 @@
+//! Replays as pages of the same style as those of the web interface.
+
+use std::io::BufRead;
+
+use arbiter_coordinator::web::style;
+use arbiter_games::Games;
+use arbiter_replay::{Difference, PageOptions};
+
+/// The replay of a record as one page that needs no server and no network. Without a title, the
+/// heading names the bots. `back` is a link at the top: its text and its URL.
+///
+/// # Errors
+/// The first difference between the record and the rules.
+pub(crate) fn replay_page(
+    games: &Games,
+    record: impl BufRead,
+    title: Option<&str>,
+    back: Option<(&str, &str)>,
+) -> Result<String, Difference> {
+    arbiter_replay::replay_page(games, record, PageOptions { title, style: style(), back })
+}
