@@ -224,7 +224,9 @@ fn entry_closes_and_submissions_are_limited() {
         (&standing()["withdrawn"], &standing()["owned_by_caller"]),
         (&json!(true), &json!(true))
     );
-    refused(&site.submit(&site.bob, &one), 3, &["another player's bot is named one"]);
+    let taken =
+        ["another player's bot is named one", "such as player-2-one (", "--name player-2-one"];
+    refused(&site.submit(&site.bob, &one), 2, &taken);
     assert_eq!(standing()["withdrawn"], true);
     done(&site.submit(&site.ada, &one));
     assert_eq!((&standing()["withdrawn"], &standing()["version"]), (&json!(false), &json!(2)));
@@ -440,7 +442,14 @@ fn matches_of_a_worker_can_be_declared_void() {
         &["no match is selected, or all are already void", "no match was changed"],
     );
     let unknown = ["tournament", "void", "cup", "--worker", "attic"];
-    refused(&site.run(&site.organiser, &unknown), 2, &["no worker `attic`"]);
+    refused(&site.run(&site.organiser, &unknown), 2, &["no worker `attic`; known workers: cellar"]);
+    // The name of its token names it as well.
+    let by_token = ["tournament", "void", "cup", "--worker", "worker", "--json"];
+    assert_eq!(objects(&site.run(&site.organiser, &by_token)).len(), 1);
+    site.succeed(&["workers", "suspend", "worker", "--reason", "its disk is broken"]);
+    let shown = site.succeed(&["workers"]);
+    assert!(shown.contains("cellar is suspended") && shown.contains("its disk"), "{shown}");
+    site.succeed(&["workers", "reinstate", "worker"]);
 }
 
 #[test]

@@ -258,6 +258,78 @@ fn forfeits_are_results_with_evidence() {
     }
 }
 
+/// An executable file with this text.
+fn script(bots: &Bots, name: &str, text: &str) -> String {
+    let path = bots.file(name, text);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn forfeits_come_with_the_hints_of_trials() {
+    let bots = Bots::new();
+    let honest = &bots.rascal("honest", "honest", 0, "");
+    let unflushed = "for line in sys.stdin:\n    print('(7,7)')";
+    let debug = "for line in sys.stdin:\n    print('the best square is (7,7)', flush=True)";
+    let crash = "import sys; print('no such table', file=sys.stderr); sys.exit(4)";
+    for (bot, hint) in [
+        (bots.python("unflushed", unflushed), "after each reply (print(…, flush=True))"),
+        (bots.python("debug", debug), "print debug output to standard error"),
+        (bots.python("crash", crash), "it exited before its first reply"),
+        (script(&bots, "crlf.py", "#!/usr/bin/env python3\r\nprint()\r\n"), "ends with CR LF"),
+        (script(&bots, "crlf.sh", "#!/bin/sh\r\necho\r\n"), "ends with CR LF"),
+        (script(&bots, "lua", "#!/usr/bin/no-such-lua\n"), "the interpreter /usr/bin/no-such-lua"),
+        (script(&bots, "bare", "print()\n"), "begin a script with a line such as #!"),
+        (bots.rascal("open", "unterminated", 0, ""), "a reply that ends with a newline"),
+        (bots.rascal("twice", "twice", 0, ""), "one reply to each request"),
+    ] {
+        let call = ["play", "gomoku", &bot, honest, "--set", "move_limit=200ms"];
+        let output = run(&[&call[..], &["--games", "3", "--no-rotate"]].concat());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        let name = Path::new(&bot).file_stem().unwrap().to_str().unwrap();
+        let hints: Vec<_> = message.lines().filter(|line| line.contains("hint for ")).collect();
+        assert_eq!(hints.len(), 1, "once for three games: {message}");
+        let start = format!("hint for {name}: ");
+        assert!(hints[0].starts_with(&start) && hints[0].contains(hint), "{bot}: {message}");
+        let shown = message.contains("last lines of crash's standard error:\n  no such table");
+        assert_eq!(shown, name == "crash", "{message}");
+        let lines = json(&call);
+        assert!(lines[0]["hints"][0].as_str().unwrap().contains(hint), "{}", lines[0]);
+        assert_eq!(lines[0]["hints"][1], Value::Null, "{}", lines[0]);
+    }
+}
+
+#[test]
+fn tolerated_protocol_errors_are_warnings() {
+    let bots = Bots::new();
+    let honest = &bots.rascal("honest", "honest", 0, "");
+    let crlf = &bots.rascal("crlf", "crlf", 0, "");
+    let output = run(&["play", "gomoku", crlf, honest, "--games", "2"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    let warning = "warning: crlf: its lines end with CR LF: write LF only\n";
+    assert_eq!(message.matches(warning).count(), 1, "{message}");
+    assert!(!message.contains("warning: honest"), "{message}");
+}
+
+/// A JVM tells that it has read the options of the sandbox, which no author can avoid.
+#[test]
+fn a_java_bot_is_quiet() {
+    let bots = Bots::new();
+    let bot = bots.path().join("quiet");
+    fs::create_dir(&bot).unwrap();
+    let code = "public class Bot { public static void main(String[] a) { System.exit(0); } }";
+    fs::write(bot.join("Bot.java"), code).unwrap();
+    let manifest = "name = \"quiet\"\nrun = [\"java\", \"Bot.java\"]\nstderr = true\n";
+    fs::write(bot.join("bot.toml"), manifest).unwrap();
+    let bot = bot.to_str().unwrap();
+    let honest = &bots.rascal("honest", "honest", 0, "");
+    let output = run(&["play", "gomoku", bot, honest, "--stderr"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("quiet forfeits, gone: exited with code 0"), "{message}");
+    assert!(!message.contains("JAVA_TOOL_OPTIONS"), "{message}");
+}
+
 #[test]
 fn a_koth_bot_and_a_single_program_play() {
     let bots = Bots::new();

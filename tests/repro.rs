@@ -100,17 +100,70 @@ fn forfeits_are_compared_like_replies() {
     let last = plies(&output).pop().unwrap();
     assert_eq!((&last["ply"], &last["got"]["forfeit"]), (&json!(2), &json!("clock")));
     assert!(last["got"]["detail"].as_str().unwrap().contains("over the limit of 200ms"), "{last}");
+}
 
-    let dying = bots.rascal("dying", "segv", 1, "");
-    let died = record(&bots, "bitwa", [&dying, &two], "rounds=9");
-    let output = repro(&died, "1", &dying, &["--json"]);
-    assert_eq!(output.status.code(), Some(0), "the bot exits at the same message: {output:?}");
-    let last = plies(&output).pop().unwrap();
-    assert_eq!((&last["expected"]["forfeit"], &last["same"]), (&json!("gone"), &json!(true)));
-    let output = repro(&died, "1", &one, &[]);
-    assert_eq!(output.status.code(), Some(1), "another bot does not exit");
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    assert!(stdout.contains("\n-forfeit: gone: was killed by SIGSEGV"), "{stdout}");
+/// A bot that failed either fails again, which is exit code 1, or now replies.
+#[test]
+fn a_bot_that_fails_again_is_named_as_such() {
+    let bots = Bots::new();
+    let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
+    for (mode, forfeit) in [
+        ("exit", "forfeit: gone: exited with code 3"),
+        ("segv", "forfeit: gone: was killed by SIGSEGV"),
+        ("silent", "forfeit: clock: "),
+        ("unterminated", "forfeit: clock: "),
+        ("twice", "forfeit: illegal: wrote 5 bytes more than one reply"),
+        ("garbage", "forfeit: illegal: "),
+        ("flood-line", "forfeit: flood: wrote more than 65536 bytes"),
+    ] {
+        let bot = bots.rascal(mode, mode, 1, "");
+        let record = record(&bots, "gomoku", [&bot, &two], "move_limit=300ms");
+        let output = repro(&record, "1", &bot, &[]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{mode}: {message}");
+        let says = "the bot fails again at the same place (reply 2, after `3 [";
+        assert!(message.contains(says) && message.contains(forfeit), "{mode}: {message}");
+        let last = plies(&repro(&record, "1", &bot, &["--json"])).pop().unwrap();
+        assert_eq!(last["verdict"], "fails_again", "{mode}: {last}");
+
+        let output = repro(&record, "1", &one, &[]);
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{mode}: {output:?}");
+        let says = "2 replies: the bot now replies where it failed (reply 2, after `3 [";
+        assert!(stdout.contains(says) && stdout.contains(forfeit), "{mode}: {stdout}");
+        fs::remove_file(&record).unwrap();
+    }
+}
+
+#[test]
+fn the_cause_of_a_failure_is_shown() {
+    let bots = Bots::new();
+    let two = bots.rascal("two", "honest", 0, "");
+    let crash = "sys.stdin.readline()\nprint('in move 1', file=sys.stderr)\nraise SystemExit(7)";
+    let crashes = bots.python("crashes", crash);
+    let record = record(&bots, "gomoku", [&crashes, &two], "move_limit=5s");
+    let output = repro(&record, "1", &crashes, &[]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("last lines of its standard error:\n  in move 1\n"), "{stdout}");
+    assert!(stdout.contains("hint: it exited before its first reply"), "{stdout}");
+    let last = plies(&repro(&record, "1", &crashes, &["--json"])).pop().unwrap();
+    assert_eq!(last["stderr"], json!(["in move 1"]), "{last}");
+
+    // Another failure in the same place is a failure, too.
+    let garbage = bots.python("garbage", "sys.stdin.readline()\nprint('what to do')");
+    let output = repro(&record, "1", &garbage, &[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("what to do  forfeit: illegal: "), "{message}");
+    assert!(message.contains("in the record: forfeit: gone: exited with code 7"), "{message}");
+    fs::remove_file(&record).unwrap();
+    let illegal = self::record(&bots, "gomoku", [&garbage, &two], "move_limit=5s");
+    let other = bots.python("other", "sys.stdin.readline()\nprint('(0,0)')");
+    let output = repro(&illegal, "1", &other, &[]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("(0,0)  forfeit: illegal: "), "{message}");
+    assert!(message.contains("in the record: what to do  forfeit: illegal: "), "{message}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
 use arbiter_coordinator::postgres::Durability;
@@ -112,19 +113,127 @@ fn tokens_are_rotated_and_expire() {
     assert!(listed["used"].is_string() && listed["expires"].is_string(), "{listed}");
     assert_eq!(listed["former_until"], Value::Null);
     let id = listed["id"].to_string();
-    site.succeed(&["token", "create", "--role", "player", "--name", "ada"]);
-    let both = site.call(&site.admin, &["token", "rotate", "ada"]);
-    refused(
-        &both,
-        2,
-        &format!("several tokens are named ada; use the number of one of them: {id}, "),
-    );
+    let again = site.call(&site.admin, &["token", "create", "--role", "player", "--name", "ada"]);
+    let taken = format!("token {id} of role organiser has the name ada: choose another name");
+    refused(&again, 2, &taken);
     refused(&site.call(&site.admin, &["token", "rotate", "eve"]), 2, "no valid token `eve`");
     refused(&site.call(&third, &["token", "rotate", &id]), 3, "role admin");
     site.succeed(&["token", "rotate", &id]);
-    site.succeed(&["token", "revoke", &id]);
+    assert!(
+        site.succeed(&["token", "revoke", "ada"]).contains(&format!("token {id} of organiser"))
+    );
+    site.succeed(&["token", "create", "--role", "player", "--name", "ada"]);
     assert!(!lets_in(&third), "both secrets are invalid");
     refused(&site.call(&site.admin, &["token", "rotate", &id]), 2, "no valid token");
+    site.close();
+}
+
+#[test]
+fn pasted_tokens_may_have_spaces_around_them_but_not_in_them() {
+    let site = Site::open();
+    let ada = site.succeed(&["token", "create", "--role", "organiser", "--name", " ada "]);
+    let ada = ada.trim();
+    done(&site.call(&format!("\t{ada} \r\n"), &["audit"]));
+    let (first, rest) = ada.split_at(12);
+    let split = format!("{first} {rest}");
+    refused(&site.call(&split, &["audit"]), 2, "it has a space or a line break in it");
+    let page = site.log_in(&format!("%20{ada}%0D%0A"), "192.0.2.1");
+    assert!(page.starts_with("HTTP/1.1 303"), "{page}");
+    let page = site.log_in(&format!("{first}+{rest}"), "192.0.2.1");
+    assert!(page.starts_with("HTTP/1.1 401"), "{page}");
+    assert!(page.contains("The token has a space or a line break in it"), "{page}");
+    site.close();
+}
+
+#[test]
+fn organisers_manage_the_tokens_of_players_only() {
+    let site = Site::open();
+    let ada = site.succeed(&["token", "create", "--role", "organiser", "--name", "ada"]);
+    let organise = |words: &[&str]| site.call(ada.trim(), words);
+    let bob = done(&organise(&["token", "create", "--role", "player", "--name", "bob"]));
+    refused(&organise(&["token", "create", "--role", "worker"]), 3, "role admin, not organiser");
+    let listed = done(&organise(&["token", "list", "--json"]));
+    let listed: Vec<Value> =
+        listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["name"], "bob");
+    refused(&organise(&["token", "list", "--role", "admin"]), 3, "role admin");
+    let rotated = done(&organise(&["token", "rotate", "bob", "--overlap", "0s"]));
+    assert!(site.log_in(bob.trim(), "192.0.2.1").starts_with("HTTP/1.1 401"));
+    assert!(site.log_in(rotated.trim(), "192.0.2.1").starts_with("HTTP/1.1 303"));
+    refused(&organise(&["token", "rotate", "admin"]), 3, "role admin");
+    refused(&organise(&["token", "revoke", "ada"]), 3, "role admin");
+    done(&organise(&["token", "revoke", "bob"]));
+    refused(&site.call(rotated.trim(), &["token", "list"]), 3, "unknown, revoked or expired");
+    let player = site.succeed(&["token", "create", "--role", "player"]);
+    refused(&site.call(player.trim(), &["token", "list"]), 3, "role organiser, not player");
+    let changes = site.json(&["audit", "--who", "ada"]);
+    let actions: Vec<_> = changes.iter().map(|change| change["action"].clone()).collect();
+    assert_eq!(actions, ["token revoke", "token rotate", "token create"]);
+    assert_eq!(site.json(&["token", "list", "ada"]).len(), 1);
+    assert_eq!(site.json(&["token", "list", "--role", "player"]).len(), 2);
+    site.close();
+}
+
+#[test]
+fn a_list_of_players_is_invited_as_a_whole_or_not_at_all() {
+    let site = Site::open();
+    let path = |name: &str| site.directory.path().join(name).to_str().unwrap().to_owned();
+    let ada = site.succeed(&["token", "create", "--role", "organiser", "--name", "ada"]);
+    let organise = |words: &[&str]| {
+        site.call(ada.trim(), &[&["token", "create", "--role", "player", "--from"], words].concat())
+    };
+    let tokens = || site.json(&["token", "list", "--role", "player"]).len();
+    let list = path("class.csv");
+    fs::write(&list, "name\nbob\neve\nbob\n").unwrap();
+    refused(
+        &organise(&[&list]),
+        2,
+        "class.csv: each name may be there once: bob is on lines 2 and 4",
+    );
+    fs::write(&list, "zoe\nada\nadmin\n").unwrap();
+    let refusal = organise(&[&list]);
+    for label in ["ada (token ", ", organiser)", "admin (token ", "choose other names"] {
+        refused(&refusal, 2, label);
+    }
+    assert_eq!(tokens(), 0, "zoe has no token either");
+
+    let class: String = (1..=40).map(|n| format!("Student {n},s{n}@example.org\n")).collect();
+    fs::write(&list, format!("\u{feff}name,email\n# room 7\n{class}")).unwrap();
+    let csv = path("tokens.csv");
+    let cards = path("cards.html");
+    let options = ["--csv", &csv, "--invitations", &cards, "--title", "Spring <cup>"];
+    let words = [&[&list[..]], &options[..]].concat();
+    refused(&organise(&words), 2, "--site");
+    let site_option = ["--site", "https://arbiter.example/"];
+    let output = organise(&[&words[..], &site_option].concat());
+    assert_eq!(done(&output), "", "the secrets are in the files only");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("40 tokens created"));
+    assert_eq!(tokens(), 40);
+    let table = fs::read_to_string(&csv).unwrap();
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (41, "name,email,token,link"));
+    let cells: Vec<_> = lines[7].split(',').collect();
+    assert_eq!(cells[..2], ["Student 7", "s7@example.org"]);
+    assert_eq!(cells[3], format!("https://arbiter.example/login#token={}", cells[2]));
+    assert!(site.log_in(cells[2], "192.0.2.1").starts_with("HTTP/1.1 303"));
+    let page = fs::read_to_string(&cards).unwrap();
+    assert_eq!(page.matches("<section class=\"card\">").count(), 40);
+    assert!(page.contains("Spring &lt;cup&gt;") && page.contains("Student 40"));
+    for file in [&csv, &cards] {
+        let mode = fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    let created = site.json(&["audit", "--who", "ada"]);
+    assert_eq!(created.iter().filter(|change| change["action"] == "token create").count(), 40);
+
+    // A file that exists is not replaced, and no token is created for it.
+    fs::write(&list, "zoe\n").unwrap();
+    refused(&organise(&[&list, "--csv", &csv]), 2, "tokens.csv exists");
+    assert_eq!(tokens(), 40);
+    let shown = done(&organise(&[&list, "--json"]));
+    let zoe: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((&zoe["name"], &zoe["link"]), (&Value::from("zoe"), &Value::Null));
     site.close();
 }
 

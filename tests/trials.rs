@@ -335,3 +335,43 @@ fn bots_of_all_games_pass() {
         assert_eq!(stdout["measurements"]["matches"], 2, "{game}: {stdout}");
     }
 }
+
+/// Until a version has passed its trial, the name of a bot belongs to no owner for good.
+#[test]
+fn a_name_is_free_again_after_a_first_version_failed_its_trial() {
+    let site = Site::open(CUP);
+    let create = "token create --role player --name";
+    let token = |name: &str| {
+        let output = site.command(&site.admin, &format!("{create} {name}")).output().unwrap();
+        done(&output).trim().to_owned()
+    };
+    let [eve, bob] = ["eve", "bob"].map(token);
+    let submit =
+        |token: &str, path: &str| site.command(token, "submit cup").arg(path).output().unwrap();
+    let bots = Bots::new();
+    let broken = bots.rascal("mine", "segv", 2, "");
+    assert_eq!(submit(&eve, &broken).status.code(), Some(1), "it fails its trial");
+    assert_eq!(site.bot("", "mine")["state"], "failed");
+    fs::remove_dir_all(&broken).unwrap();
+
+    let good = bots.rascal("mine", "honest", 2, "");
+    done(&submit(&bob, &good));
+    let mine = site.bot("", "mine");
+    assert_eq!((&mine["owner"], &mine["state"]), (&json!("bob"), &json!("entered")));
+    assert_eq!(mine["version"], 1);
+    // The first owner keeps the trial under another name, and the name is taken for good.
+    let kept = site.bot(&eve, "eve-mine");
+    assert_eq!((&kept["owned_by_caller"], &kept["state"]), (&json!(true), &json!("failed")));
+    let log = done(&site.command(&eve, "log cup eve-mine --trial").output().unwrap());
+    assert!(log.contains("failed its trial"), "{log}");
+    let taken = stderr(&submit(&eve, &good));
+    assert!(taken.contains("another player's bot is named mine"), "{taken}");
+    assert!(taken.contains("such as eve-mine-2"), "{taken}");
+
+    // A later failure takes nothing away.
+    fs::remove_dir_all(&good).unwrap();
+    let worse = bots.rascal("mine", "segv", 2, "");
+    assert_eq!(submit(&bob, &worse).status.code(), Some(1));
+    assert_eq!(submit(&eve, &worse).status.code(), Some(2));
+    assert_eq!(site.bot("", "mine")["owner"], "bob");
+}

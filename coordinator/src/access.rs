@@ -10,17 +10,19 @@ use std::io;
 use arbiter_proto::ids::TokenId;
 use axum::http::HeaderMap;
 use rustix::rand::{GetRandomFlags, getrandom};
-use serde_json::{Value, json};
 use sqlx::{Error, PgExecutor, PgPool};
 use thiserror::Error as ThisError;
 use time::{Duration, OffsetDateTime};
 
+pub mod creation;
+pub mod name_list;
 pub mod stream_revocation;
 pub mod token_throttle;
 
 pub use crate::db::tokens::{Role, Token, UnknownRole};
 
-use crate::db::{audit_log, tokens};
+use crate::db::tokens;
+use creation::{CreateTokenError, Name, NewToken, Terms};
 
 /// The prefix of every token. It identifies a token that was leaked.
 const PREFIX: &str = "arb_";
@@ -42,7 +44,18 @@ impl Secret {
     /// The secret in the header `authorization: Bearer SECRET`.
     pub(crate) fn bearer(headers: &HeaderMap) -> Option<Self> {
         let header = headers.get("authorization")?.to_str().ok()?;
-        header.strip_prefix("Bearer ").map(|text| Self(text.to_owned()))
+        header.strip_prefix("Bearer ").map(|text| Self(text.trim().to_owned()))
+    }
+
+    /// The secret in a text that a person typed or pasted. Spaces and line breaks around it are
+    /// dropped.
+    pub(crate) fn typed(text: &str) -> Result<Self, BadSecret> {
+        let text = text.trim();
+        match text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            true => Ok(Self(text.to_owned())),
+            false if text.contains(char::is_whitespace) => Err(BadSecret::Spaces),
+            false => Err(BadSecret::Characters),
+        }
     }
 
     /// The text that is sent with each call.
@@ -80,18 +93,36 @@ pub fn draw() -> io::Result<[u8; 32]> {
 
 /// The secret in a text that may lack the prefix: tricks over HTTP accepts letters and digits only.
 pub(crate) fn secret_without_prefix(text: &str) -> Secret {
+    let text = text.trim();
     let digits = text.strip_prefix(PREFIX).unwrap_or(text);
     Secret(format!("{PREFIX}{digits}"))
 }
 
+/// A text that cannot be the secret of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
+pub enum BadSecret {
+    /// It has a space or a line break in it.
+    #[error("the token has a space or a line break in it: copy it again, without them")]
+    Spaces,
+    /// It has other characters.
+    #[error(
+        "a token has only letters, digits and `_`: copy it again, from `arb_` to its last character"
+    )]
+    Characters,
+}
+
 /// A text that cannot be the name of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
-#[error("a token's name must have 1 to 64 characters and no control characters")]
+#[error(
+    "a token's name must have 1 to 64 characters, no control characters and no spaces at its ends"
+)]
 pub struct BadName;
 
 /// Checks the name of a token.
 pub fn check_name(name: &str) -> Result<(), BadName> {
-    let is_valid = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    let is_valid = (1..=64).contains(&name.chars().count())
+        && !name.chars().any(char::is_control)
+        && name.trim() == name;
     if is_valid { Ok(()) } else { Err(BadName) }
 }
 
@@ -108,7 +139,7 @@ impl Role {
     }
 }
 
-/// Creates a token.
+/// Creates a token, whether or not another token has its name: [`creation`] checks that.
 pub async fn create(
     db: impl PgExecutor<'_>,
     role: Role,
@@ -118,7 +149,7 @@ pub async fn create(
     create_until(db, role, name, None, now).await
 }
 
-/// Creates a token that expires at `expires_at`, or never.
+/// Like [`create`], for a token that expires at `expires_at`, or never.
 ///
 /// # Errors
 /// If `expires_at` is in the past, or the random number generator fails.
@@ -137,24 +168,14 @@ pub async fn create_until(
 /// Creates a token for an operator with access to the database, and adds it to the audit log.
 pub async fn create_audited(
     pool: &PgPool,
-    role: Role,
-    name: &str,
-    expires_at: Option<OffsetDateTime>,
+    name: Name<'_>,
+    terms: Terms,
     now: OffsetDateTime,
-) -> Result<(TokenId, Secret), Error> {
+) -> Result<NewToken, CreateTokenError> {
     let mut transaction = pool.begin().await?;
-    let (id, secret) = create_until(&mut *transaction, role, name, expires_at, now).await?;
-    let subject = format!("{id} {role} {name}");
-    let detail = token_detail(role, name, expires_at);
-    audit_log::write(&mut *transaction, None, "token create", &subject, Some(&detail), now).await?;
+    let created = creation::create_one(&mut transaction, name, terms, now).await?;
     transaction.commit().await?;
-    Ok((id, secret))
-}
-
-/// The audit log's detail of a new token.
-pub(crate) fn token_detail(role: Role, name: &str, expires_at: Option<OffsetDateTime>) -> Value {
-    let expires = expires_at.map(OffsetDateTime::unix_timestamp);
-    json!({"before": null, "after": {"role": role.as_str(), "name": name, "expires": expires}})
+    Ok(created)
 }
 
 /// Gives a token a new secret. The old one stays valid until `until`. `None` if the token was
@@ -204,9 +225,17 @@ mod tests {
         for good in ["x", "Ada Lovelace", &"ż".repeat(64)] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }
-        for bad in ["", "a\nb", "\u{1b}[31m", &"x".repeat(65)] {
+        for bad in ["", " ", "ada ", "a\nb", "\u{1b}[31m", &"x".repeat(65)] {
             assert_eq!(check_name(bad), Err(BadName), "{bad}");
         }
+    }
+
+    #[test]
+    fn typed_secrets_may_have_spaces_around_them_but_not_in_them() {
+        assert_eq!(Secret::typed(" arb_1f\r\n"), Ok(Secret("arb_1f".to_owned())));
+        assert_eq!(Secret::typed("arb_1f 2e"), Err(BadSecret::Spaces));
+        assert_eq!(Secret::typed("arb_1f\n2e"), Err(BadSecret::Spaces));
+        assert_eq!(Secret::typed("arb_…"), Err(BadSecret::Characters));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
+use crate::access::creation::{CreateTokenError, Name, Terms};
 use crate::access::stream_revocation::OpenTokens;
 use crate::access::token_throttle::TokenThrottle;
 use crate::access::{self, Role, Secret};
@@ -225,11 +226,12 @@ impl Coordinator {
         Ok(token.map_err(|cause| self.unreachable(cause))?.is_some())
     }
 
-    /// Creates a token.
-    pub async fn create_token(&self, role: Role, name: &str) -> Result<Secret, StartError> {
+    /// Creates a token with this name, to which a number is added if another token has it.
+    pub async fn create_token(&self, role: Role, name: &str) -> Result<Secret, CreateTokenError> {
         let now = self.service().now();
-        let token = access::create_audited(&self.service().pool, role, name, None, now).await;
-        token.map(|(_, secret)| secret).map_err(|cause| self.unreachable(cause))
+        let terms = Terms { role, expires_at: None, by: None };
+        let pool = &self.service().pool;
+        Ok(access::create_audited(pool, Name::Numbered(name), terms, now).await?.secret)
     }
 
     fn unreachable(&self, cause: Error) -> StartError {

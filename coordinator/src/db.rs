@@ -26,6 +26,7 @@ pub use error_class::{
 use keepalive_proxy::KeepAliveProxy;
 
 pub mod absences;
+pub mod announcements;
 pub mod audit_log;
 mod binary_copy;
 pub mod bot_list;

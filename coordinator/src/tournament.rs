@@ -19,6 +19,7 @@ pub mod entry_outlook;
 pub mod episode_rounds;
 pub mod estimate;
 pub mod file;
+pub mod file_changes;
 pub mod lifecycle;
 pub mod lot_assignment;
 mod lot_size;

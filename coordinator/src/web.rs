@@ -11,6 +11,7 @@ mod api;
 mod assets;
 mod bare_page;
 mod bot;
+mod bots;
 mod bracket;
 mod chart;
 mod collusion;
@@ -24,18 +25,21 @@ mod flash;
 mod game_guide;
 mod head_to_head;
 mod home;
+pub mod invitations;
 mod layout;
 mod leaderboard;
 mod markdown;
 mod match_invalidation;
 mod match_page;
 mod matches;
+mod me;
 mod metrics;
 mod multipart;
 mod organise;
 mod projector;
 mod queue;
 mod replay_cache;
+mod return_path;
 mod rounds;
 mod schedule;
 mod server;
@@ -196,6 +200,13 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/workers", get(worker_audit::show))
         .route("/workers/suspend", post(worker_audit::suspend))
         .route("/workers/reinstate", post(worker_audit::reinstate))
+        .route(
+            "/invitations",
+            get(invitations::form)
+                .post(invitations::create)
+                .layer(DefaultBodyLimit::max(invitations::MAX_FORM_BYTES)),
+        )
+        .route("/me", get(me::show))
         .route("/login", get(session::form).post(session::login))
         .route("/logout", post(session::logout))
         .route("/assets/arbiter.css", get(assets::style_sheet))
@@ -217,6 +228,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
 /// The routes of a bot and its versions.
 fn bot_routes() -> Router<WebState> {
     Router::new()
+        .route("/t/{tournament}/bots", get(bots::show))
         .route("/t/{tournament}/bots/{bot}", get(bot::show))
         .route("/t/{tournament}/bots/{bot}/withdraw", post(actions::withdraw))
         .route("/t/{tournament}/bots/{bot}/reinstate", post(actions::reinstate))

@@ -232,9 +232,9 @@ async fn a_worker_with_a_revoked_token_is_disconnected() {
         server.channel.clone(),
         server.bearer(Some(Role::Admin)),
     );
-    let response = tokens.list_tokens(ListTokensRequest {}).await.unwrap().into_inner();
+    let response = tokens.list_tokens(ListTokensRequest::default()).await.unwrap().into_inner();
     let id = response.tokens.iter().find(|token| token.role == "worker").unwrap().id;
-    tokens.revoke_token(RevokeTokenRequest { id }).await.unwrap();
+    tokens.revoke_token(RevokeTokenRequest { id, ..Default::default() }).await.unwrap();
     let result = tokio::time::timeout(TIMEOUT, worker.incoming.message()).await.unwrap();
     assert_eq!(result.unwrap_err().code(), Code::Unauthenticated);
     server.stop().await;

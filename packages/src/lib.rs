@@ -24,6 +24,7 @@ mod rules;
 mod rules_host;
 mod served_game;
 mod session;
+mod source_file;
 mod starter;
 mod view;
 mod wasi;
@@ -44,5 +45,6 @@ pub use protocol::{
 };
 pub use rules_host::{RulesHost, RulesSession};
 pub use served_game::ServedGame;
+pub use source_file::{MAX_SOURCE_FILE, SourceFile, SourceFileError};
 pub use starter::Starter;
 pub use wasm::WasmRules;

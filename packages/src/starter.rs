@@ -22,7 +22,7 @@ const BOT_TOML: &str = "bot.toml";
 const MAX_MANIFEST: usize = 64 << 10;
 
 /// The program of a bot that is compiled.
-const PROGRAM: &str = "bot";
+pub(crate) const PROGRAM: &str = "bot";
 
 /// The beginning of the manifest of a starter kit.
 const MANIFEST_HELP: &str = "\
@@ -109,6 +109,18 @@ impl Starter {
             archive.append_data(&mut header, Path::new(name).join(path), contents.as_slice())?;
         }
         archive.into_inner()?.finish()
+    }
+
+    /// A bot of one file with this manifest, which has no name.
+    pub(crate) fn of_file(
+        language: &'static str,
+        manifest: Table,
+        path: &str,
+        contents: Vec<u8>,
+        is_executable: bool,
+    ) -> Self {
+        let file = BotFile { path: path.to_owned(), contents, is_executable };
+        Self { language, manifest, files: vec![file] }
     }
 
     /// The bot in a block of code.

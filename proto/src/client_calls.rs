@@ -20,6 +20,9 @@ macro_rules! client_calls {
                 create_tournament(CreateTournamentRequest) -> Tournament;
                 list_tournaments(ListTournamentsRequest) -> ListTournamentsResponse;
                 get_tournament(GetTournamentRequest) -> Tournament;
+                edit_tournament(EditTournamentRequest) -> EditTournamentResponse;
+                post_announcement(PostAnnouncementRequest) -> Tournament;
+                remove_announcement(RemoveAnnouncementRequest) -> Tournament;
                 start_edition(StartEditionRequest) -> Edition;
                 estimate_edition(EstimateEditionRequest) -> EditionEstimate;
                 certify_edition(CertifyEditionRequest) -> Certificate;
@@ -56,6 +59,7 @@ macro_rules! client_calls {
         $implement! {
             BotService {
                 list_bots(ListBotsRequest) -> ListBotsResponse;
+                list_invited(ListInvitedRequest) -> ListInvitedResponse;
                 get_bot(GetBotRequest) -> GetBotResponse;
                 get_trial(GetTrialRequest) -> TrialStatus;
                 retry_trial(RetryTrialRequest) -> TrialStatus;
@@ -70,6 +74,7 @@ macro_rules! client_calls {
         $implement! {
             TokenService {
                 create_token(CreateTokenRequest) -> CreateTokenResponse;
+                create_tokens(CreateTokensRequest) -> CreateTokensResponse;
                 rotate_token(RotateTokenRequest) -> RotateTokenResponse;
                 revoke_token(RevokeTokenRequest) -> RevokeTokenResponse;
                 list_tokens(ListTokensRequest) -> ListTokensResponse;

@@ -8,6 +8,7 @@ mod client_calls;
 pub mod codec;
 pub mod convert;
 pub mod fault;
+mod forecast;
 pub mod ids;
 pub mod level;
 pub mod limits;

@@ -82,7 +82,9 @@ impl ReplayObserver for StepsBuilder<'_> {
 
     fn on_event(&mut self, time: Micros, event: ReplayEvent<'_>, game: &dyn MatchState) {
         let action = match event {
-            ReplayEvent::Notified(_) | ReplayEvent::Dismissed(_) => return,
+            ReplayEvent::Notified(_) | ReplayEvent::Dismissed(_) | ReplayEvent::Illegal { .. } => {
+                return;
+            }
             ReplayEvent::Advanced if self.last_key == Some(game.view().picture_key()) => return,
             ReplayEvent::Advanced => Action::default(),
             ReplayEvent::Replied { message, reply, spent, cost, illegal } => {

@@ -63,6 +63,13 @@ pub enum ReplayEvent<'a> {
         /// Details for the bot's author.
         detail: &'a str,
     },
+    /// An earlier reply of a seat is illegal, which [`ReplayEvent::Replied`] did not tell.
+    Illegal {
+        /// The seat.
+        seat: Seat,
+        /// Why the reply is illegal.
+        why: &'a str,
+    },
     /// The match is over: the results, seat 1 first.
     Over(&'a [SeatResult]),
     /// The end of a bot's standard error, after the match.
@@ -181,7 +188,10 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                     }
                     line => return Err(self.mismatch(&describe(&note), &line)),
                 },
-                Step::Illegal(seat, Illegal(why)) => self.illegal(seat, &why)?,
+                Step::Illegal(seat, Illegal(why)) => {
+                    self.illegal(seat, &why)?;
+                    self.emit(ReplayEvent::Illegal { seat, why: &why });
+                }
                 Step::Fault(cause) => {
                     return Err(self.lines.difference(format!("the rules failed: {cause}")));
                 }

@@ -2,8 +2,9 @@
 
 use arbiter_games::Micros;
 use arbiter_proto::v1::{
-    Bot, Evidence, GetBotLogRequest, GetBotLogResponse, ListBotsRequest, LogEntry,
-    ReinstateBotRequest, RetryTrialRequest, Version, WithdrawBotRequest,
+    Bot, Evidence, GetBotLogRequest, GetBotLogResponse, InvitedPlayer, ListBotsRequest,
+    ListInvitedRequest, LogEntry, ReinstateBotRequest, RetryTrialRequest, Version,
+    WithdrawBotRequest,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -18,11 +19,13 @@ use crate::output::{
 
 /// List the bots of a tournament, or withdraw, reinstate or retry one.
 ///
-/// The list is in the order of first submission and shows the newest version of each bot.
+/// The list is in the order of first submission and shows the newest version of each bot that
+/// entered, and its owner or "(house)".
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter bots finals
   arbiter bots finals --json
+  arbiter bots finals --invited
   arbiter bots finals --withdraw rascal
   arbiter bots finals --reinstate rascal
   arbiter bots finals --retry rascal")]
@@ -39,7 +42,10 @@ pub(super) struct Bots {
     /// Repeat the trial of this bot's newest version, after faults stopped it (for organisers).
     #[arg(long, value_name = "BOT", conflicts_with_all = ["json", "withdraw", "reinstate"])]
     retry: Option<String>,
-    /// Print one JSON object per bot.
+    /// List the players with a token who have submitted no bot instead (for organisers).
+    #[arg(long, conflicts_with_all = ["withdraw", "reinstate", "retry"])]
+    invited: bool,
+    /// Print one JSON object per bot or player.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -48,7 +54,13 @@ pub(super) struct Bots {
 
 impl Bots {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Self { tournament, withdraw, reinstate, retry, json, client } = self;
+        let Self { tournament, withdraw, reinstate, retry, invited, json, client } = self;
+        if invited {
+            let players = client.send(ListInvitedRequest { tournament })?.players;
+            let header = ["player", "invited", "last seen", "last submission elsewhere"];
+            let table = Columns::new(header, &[0, 1, 2, 3]);
+            return print(|out| out.list(json, &players, player_json, table, player_row));
+        }
         if let Some(bot) = withdraw {
             let message = format!("{bot} was withdrawn from {tournament}");
             client.send(WithdrawBotRequest { tournament, bot })?;
@@ -88,6 +100,22 @@ fn bot_row(bot: &Bot) -> Vec<String> {
     vec![bot.name.clone(), owner, number, digest, submitted, notes.join("; ")]
 }
 
+/// The times of a player, oldest step first: invited, last seen, last submission elsewhere.
+fn times(player: &InvitedPlayer) -> [i64; 3] {
+    [player.invited_at_us, player.last_used_at_us, player.last_submitted_at_us]
+}
+
+fn player_row(player: &InvitedPlayer) -> Vec<String> {
+    let time = |micros| if micros == 0 { "never".to_owned() } else { moment(micros) };
+    [player.name.clone()].into_iter().chain(times(player).map(time)).collect()
+}
+
+fn player_json(player: &InvitedPlayer) -> Value {
+    let time = |micros| if micros == 0 { Value::Null } else { moment_json(micros) };
+    let [invited, seen, submitted] = times(player).map(time);
+    json!({"player": player.name, "invited": invited, "seen": seen, "submitted": submitted})
+}
+
 /// Why a bot does not take part, as text; `None` if it takes part.
 fn exclusion(bot: &Bot) -> Option<String> {
     match bot {
@@ -117,6 +145,8 @@ fn bot_json(bot: &Bot) -> Value {
         "bot": bot.name,
         "owner": non_empty(&bot.owner),
         "house": bot.owner.is_empty(),
+        "state": non_empty(&bot.state),
+        "created_at": (bot.created_at_us != 0).then(|| moment_json(bot.created_at_us)),
         "owned_by_caller": bot.owned_by_caller,
         "withdrawn": bot.withdrawn,
         "suspended": bot.suspended,
@@ -171,6 +201,7 @@ impl Log {
             let log = if trial_only {
                 GetBotLogResponse::default()
             } else {
+                let tournament = tournament.clone();
                 server.send(GetBotLogRequest { tournament, bot, limit, forfeits }).await?
             };
             Ok((status, log))
@@ -179,7 +210,7 @@ impl Log {
             return print(|out| out.json(&trial_output::status_json(&status)));
         }
         if trial_only {
-            return print(|out| trial_output::show(out, &status, true));
+            return print(|out| trial_output::show(out, &tournament, &status, true));
         }
         if !log.suspended_reason.is_empty() {
             let remedy = "submit a better version, or ask an organiser to reinstate it";
@@ -193,7 +224,7 @@ impl Log {
         let is_pending = status.version.as_ref().is_some_and(|new| new.state != "entered");
         print(|out| {
             if !json && status.tried && is_pending {
-                trial_output::show(out, &status, false)?;
+                trial_output::show(out, &tournament, &status, false)?;
                 out.line("")?;
             }
             out.list(json, &entries, entry_json, table, entry_row)

@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::output::broken_pipe;
 use crate::output::eprint_line;
 use crate::output::printable;
+use crate::play::author_hints::AuthorHints;
 use crate::play::distinct_games::DistinctGames;
 use crate::play::plan::{Job, Plan};
 use crate::play::run::{JobResult, PlayedMatch, Run};
@@ -202,11 +203,12 @@ impl Play {
         let mut games = DistinctGames::default();
         let mut print_result = Ok(());
         let bar = progress::bar(planned, format!("{unit}s"));
+        let mut hints = AuthorHints::default();
         let on_result = |job: &Job, result: JobResult| {
             tally.add(&result);
             games.add(&result.matches);
             bar.inc(1);
-            let shown = self.show(plan, job, &result, &bar);
+            let shown = self.show(plan, job, &result, &mut hints, &bar);
             if print_result.is_ok() {
                 print_result = shown;
             }
@@ -242,6 +244,7 @@ impl Play {
         plan: &Plan,
         job: &Job,
         result: &JobResult,
+        hints: &mut AuthorHints,
         bar: &ProgressBar,
     ) -> io::Result<()> {
         let mut lines = Vec::new();
@@ -252,6 +255,9 @@ impl Play {
             }
             for (seat, entry) in played.seats.iter().enumerate() {
                 messages.extend(self.seat_messages(plan, job, played, seat, *entry));
+                if !self.json {
+                    messages.extend(hints.lines(plan, played, seat, self.stderr));
+                }
             }
         }
         let print = || {

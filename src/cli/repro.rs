@@ -1,5 +1,7 @@
 //! `arbiter repro MATCH --seat K --bot PATH`: replays a seat of a recorded match with a bot.
 
+mod reply_printer;
+
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 use std::path::PathBuf;
@@ -14,12 +16,11 @@ use arbiter_replay::{Header, MAX_LINE, RecordedPackage};
 use arbiter_worker::bot::Bot;
 use arbiter_worker::bounded_read::open_regular;
 use arbiter_worker::package::Package;
-use arbiter_worker::repro::{ReplyComparison, SeatReplay, SeatReplayError};
+use arbiter_worker::repro::{SeatReplay, SeatReplayError};
 use arbiter_worker::sandbox::{Host, JailConfig, Policy};
-use arbiter_worker::seat::TimedReply;
 use clap::Args;
-use serde_json::{Value, json};
 
+use self::reply_printer::ReplyPrinter;
 use super::client::{Client, Server, malformed_response, unless_interrupted};
 use super::package_file::PackageFile;
 use super::play::stop_on_signals;
@@ -27,16 +28,18 @@ use super::record_download;
 use super::tournament::settings;
 use crate::failure::Failure;
 use crate::output::eprint_line;
-use crate::output::{Output, millis, printable};
+use crate::output::printable;
 use crate::play::{game, recorded_packages};
 
-/// Replay a seat of a recorded match with a bot; exit code 1 if its replies differ.
+/// Replay a seat of a recorded match with a bot; exit code 1 if it fails or its replies differ.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The bot receives exactly the messages that the seat received, with the same \
     clock and limits. The match continues as recorded, whatever the bot replies: after the first \
     difference the bot may receive moves that it did not make. Files from its earlier matches are \
-    missing.
+    missing. If the seat forfeited in the match, the command says whether the bot forfeits again \
+    at the same request. Exit code 0 if all replies are the same, or if the bot now replies where \
+    it forfeited; 1 otherwise.
 
 Examples:
   arbiter repro finals/1207 --seat 2 --bot mybot/
@@ -98,12 +101,12 @@ impl Repro {
         if !self.json {
             eprint_line(&introduction(&header, seat));
         }
+        let mut printer = ReplyPrinter::new(header.game.clone(), Arc::clone(&bot), self.json);
         let replay = SeatReplay { seat, bot, jail };
-        let mut printer = ReplyPrinter { out: Output::new(), plies: 0, differing: Vec::new() };
         let mut print_result = Ok(());
         let result = replay.run(games, record, &host, &stop, |ply| {
             if print_result.is_ok() {
-                print_result = printer.show(&ply, self.json, self.all);
+                print_result = printer.show(&ply, self.all);
             }
         });
         let usage = result?;
@@ -113,7 +116,7 @@ impl Repro {
                 eprint_line(&printable(line));
             }
         }
-        printer.finish(self.json)
+        printer.finish()
     }
 
     fn inputs(&self) -> Result<Inputs, Failure> {
@@ -214,97 +217,4 @@ impl From<SeatReplayError> for Failure {
             SeatReplayError::Fault(_) => Self::Negative(error.to_string()),
         }
     }
-}
-
-/// Prints replies and counts the differences.
-struct ReplyPrinter {
-    out: Output,
-    plies: usize,
-    /// The numbers of the replies that differ.
-    differing: Vec<usize>,
-}
-
-impl ReplyPrinter {
-    fn show(&mut self, ply: &ReplyComparison, json: bool, all: bool) -> Result<(), Failure> {
-        let same = ply.recorded.agrees(&ply.replayed);
-        self.plies = ply.number;
-        if !same {
-            self.differing.push(ply.number);
-        }
-        if json {
-            self.out.json(&ply_json(ply, same))?;
-        } else if !same {
-            self.line('@', &format!("@ {} @@ {}", ply.number, ply.request))?;
-            self.timed('-', &ply.recorded)?;
-            self.timed('+', &ply.replayed)?;
-        } else if all {
-            let times = format!(
-                "{} → {}",
-                millis(ply.recorded.spent.wall),
-                millis(ply.replayed.spent.wall)
-            );
-            self.line(' ', &format!("{}: {}  ({times})", ply.number, text(&ply.replayed)))?;
-        }
-        // Flush each reply, because the next one may take long.
-        self.out.flush()
-    }
-
-    /// Prints a reply with its times; each line starts with `mark`.
-    fn timed(&mut self, mark: char, timed: &TimedReply) -> Result<(), Failure> {
-        let wall = millis(timed.spent.wall);
-        let cpu = millis(timed.spent.cpu);
-        self.line(mark, &format!("{}  ({wall}, CPU {cpu})", text(timed)))
-    }
-
-    fn line(&mut self, mark: char, text: &str) -> Result<(), Failure> {
-        text.lines().try_for_each(|line| self.out.line(&format!("{mark}{line}")))
-    }
-
-    /// Prints the summary.
-    fn finish(mut self, json: bool) -> Result<(), Failure> {
-        let replies = if self.plies == 1 { "reply" } else { "replies" };
-        let Some(first) = self.differing.first() else {
-            if !json {
-                self.out.line(&format!("{} {replies}, all the same", self.plies))?;
-            }
-            return self.out.flush();
-        };
-        self.out.flush()?;
-        let count = self.differing.len();
-        let differ = if count == 1 { "differs" } else { "differ" };
-        Err(Failure::Negative(format!(
-            "{count} of {} {replies} {differ}, first number {first}",
-            self.plies
-        )))
-    }
-}
-
-/// A reply, or the forfeit in its place, as text.
-fn text(timed: &TimedReply) -> String {
-    match &timed.reply {
-        Ok(reply) => String::from_utf8_lossy(reply).into_owned(),
-        Err(failure) if failure.detail.is_empty() => format!("forfeit: {}", failure.forfeit),
-        Err(failure) => format!("forfeit: {}: {}", failure.forfeit, failure.detail),
-    }
-}
-
-fn ply_json(ply: &ReplyComparison, same: bool) -> Value {
-    let timed = |timed: &TimedReply| {
-        let reply = timed.reply.as_ref().map(|reply| String::from_utf8_lossy(reply));
-        let failure = timed.reply.as_ref().err();
-        json!({
-            "reply": reply.ok(),
-            "forfeit": failure.map(|failure| failure.forfeit),
-            "detail": failure.map(|failure| &failure.detail),
-            "wall_us": timed.spent.wall.0,
-            "cpu_us": timed.spent.cpu.0,
-        })
-    };
-    json!({
-        "ply": ply.number,
-        "told": ply.request,
-        "same": same,
-        "expected": timed(&ply.recorded),
-        "got": timed(&ply.replayed),
-    })
 }

@@ -102,7 +102,9 @@ impl Submit {
             let state = if entered { "is in" } else { "waits for its trial in" };
             let tournament = &self.tournament;
             let digest = hex(digest);
-            out.line(&format!("{bot} version {number} {state} {tournament}; digest {digest}"))
+            out.line(&format!("{bot} version {number} {state} {tournament}; digest {digest}"))?;
+            let forecast = trial_output::forecast_line(version, tournament);
+            forecast.map_or(Ok(()), |line| out.line(&line))
         })?;
         if !self.response.json {
             trial_output::print_details(status);

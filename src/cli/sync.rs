@@ -166,7 +166,9 @@ impl Sync {
             eprint_line(&format!("skipped {folder}: {why}"));
         }
         for (name, packed) in &scan.bots {
-            let before = listed_bots.get(name);
+            // A bot whose first versions failed their trials does not reserve its name.
+            let is_reserved = |bot: &&Bot| self.is_ours(bot) || bot.state != "failed";
+            let before = listed_bots.get(name).filter(is_reserved);
             if before.is_some_and(|bot| !self.is_ours(bot)) {
                 let why = "another owner's bot has this name; choose another";
                 eprint_line(&format!("skipped {name}: {why}"));

@@ -1,10 +1,14 @@
-//! `arbiter token …`: manages access tokens, for administrators.
+//! `arbiter token …`: manages access tokens: for administrators, and those of players for
+//! organisers.
 
+mod from_list;
+
+use arbiter_coordinator::access::creation::{CreateTokenError, Name, Terms};
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::coordinator::{self, PgConnectOptions};
 use arbiter_proto::v1::{
     CreateTokenRequest, CreateTokenResponse, ListTokensRequest, RevokeTokenRequest,
-    RotateTokenRequest, RotateTokenResponse, Token,
+    RevokeTokenResponse, RotateTokenRequest, RotateTokenResponse, Token,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -16,14 +20,16 @@ use super::time_arg::{TimeArg, micros, span, time_arg};
 use crate::failure::Failure;
 use crate::output::{Columns, eprint_line, fields, merge, moment, moment_json, print, print_line};
 
-/// Create, list, rotate and revoke access tokens (for administrators).
+/// Create, list, rotate and revoke access tokens (for administrators; organisers: of players).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ARBITER_TOKEN=$(arbiter token create --role worker --name cellar) \\
       arbiter worker …
-  arbiter token list
+  arbiter token create --role player --from students.csv \\
+      --site https://arbiter.example --invitations cards.html
+  arbiter token list --role player
   arbiter token rotate cellar --overlap 1h
-  arbiter token revoke 3")]
+  arbiter token revoke ada")]
 pub(super) struct Tokens {
     #[command(subcommand)]
     command: Command,
@@ -48,30 +54,34 @@ impl Tokens {
     }
 }
 
-/// Create a token and print it. It cannot be shown again.
+/// Create a token and print it, or many tokens (--from). They cannot be shown again.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Create the first token directly in the database, with --database-url. This needs \
+    after_help = "Organisers create tokens of players, administrators all. Names are unique among \
+    valid tokens. Create the first token directly in the database, with --database-url. This needs \
     access to the database, but no token and no running coordinator.
 
 Examples:
   arbiter token create --role admin --database-url postgres:///arbiter
   arbiter token create --role player --name ada
+  arbiter token create --role player --from students.csv --csv tokens.csv
   arbiter token create --role worker --name cellar --json"
 )]
 struct Create {
     /// admin: everything; organiser: tournaments; player: the owner's bots; worker: matches.
     #[arg(long, value_parser = role())]
     role: Role,
-    /// The owner's name; by default the role.
+    /// The owner's name; by default the role, with a number if another token has that name.
     #[arg(long)]
     name: Option<String>,
     /// When it expires: a time, or a duration from now (for example 90d).
     #[arg(long, value_name = "TIME", value_parser = time_arg)]
     expires: Option<TimeArg>,
-    /// Print one JSON object.
+    /// Print one JSON object a token.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    list: from_list::FromList,
     /// Create it in this database, such as `postgres://USER@HOST/NAME`, without a coordinator.
     #[arg(long, value_name = "URL", value_parser = coordinator::parse_database_url)]
     database_url: Option<PgConnectOptions>,
@@ -86,32 +96,36 @@ fn role() -> impl TypedValueParser<Value = Role> {
 
 impl Create {
     fn run(self) -> Result<(), Failure> {
-        let Self { role, name, expires, json, database_url, client } = self;
-        let name = name.unwrap_or_else(|| role.to_string());
-        access::check_name(&name).map_err(Failure::usage)?;
+        let Self { role, name, expires, json, list, database_url, client } = self;
+        let name = name.map(|name| name.trim().to_owned());
+        if let Some(name) = &name {
+            access::check_name(name).map_err(Failure::usage)?;
+        }
         let now = OffsetDateTime::now_utc();
         let expires = expires.map(|end| end.after(now));
         if expires.is_some_and(|end| end <= now) {
             return Err(Failure::usage("--expires: choose a time in the future"));
         }
         let expires_at_us = expires.map_or(0, micros);
+        if let Some(from) = &list.from {
+            return list.run(from, role, expires_at_us, json, &client);
+        }
         let response = if let Some(database) = database_url {
-            super::runtime()?.block_on(create_in(database, role, &name, expires))?
+            super::runtime()?.block_on(create_in(database, role, name.as_deref(), expires))?
         } else {
-            let role = role.to_string();
-            let name = name.clone();
-            client.send(CreateTokenRequest { role, name, expires_at_us })?
+            let name = name.clone().unwrap_or_default();
+            client.send(CreateTokenRequest { role: role.to_string(), name, expires_at_us })?
         };
+        let CreateTokenResponse { id, token, name } = &response;
         if json {
-            let mut object = json!({"id": response.id, "role": role.as_str(), "name": name,
-                "token": response.token});
+            let mut object = json!({"id": id, "role": role.as_str(), "name": name, "token": token});
             if expires_at_us != 0 {
                 object["expires"] = moment_json(expires_at_us);
             }
             return print(|out| out.json(&object));
         }
-        eprint_line(&format!("token {} for {role} {name}; it cannot be shown again", response.id));
-        print_line(&response.token)
+        eprint_line(&format!("token {id} for {role} {name}; it cannot be shown again"));
+        print_line(token)
     }
 }
 
@@ -119,15 +133,26 @@ impl Create {
 async fn create_in(
     database: PgConnectOptions,
     role: Role,
-    name: &str,
-    expires: Option<OffsetDateTime>,
+    name: Option<&str>,
+    expires_at: Option<OffsetDateTime>,
 ) -> Result<CreateTokenResponse, Failure> {
     let pool = coordinator::open(database, 1).await?;
-    let result =
-        access::create_audited(&pool, role, name, expires, OffsetDateTime::now_utc()).await;
-    let failed = |error| Failure::Negative(format!("cannot store the token: {error}"));
-    let (id, secret) = result.map_err(failed)?;
-    Ok(CreateTokenResponse { id: id.0, token: secret.text().to_owned() })
+    let name = name.map_or(Name::Numbered(role.as_str()), Name::Exact);
+    let terms = Terms { role, expires_at, by: None };
+    let created = access::create_audited(&pool, name, terms, OffsetDateTime::now_utc()).await?;
+    let token = created.secret.text().to_owned();
+    Ok(CreateTokenResponse { id: created.id.0, token, name: created.name })
+}
+
+impl From<CreateTokenError> for Failure {
+    fn from(error: CreateTokenError) -> Self {
+        match error {
+            CreateTokenError::Database(error) => {
+                Self::Negative(format!("cannot store the token: {error}"))
+            }
+            CreateTokenError::Names(names) => Self::usage(names),
+        }
+    }
 }
 
 /// Replace the secret of a token and print it. It cannot be shown again.
@@ -142,7 +167,7 @@ Examples:
   arbiter token rotate 3 --overlap 0s"
 )]
 struct Rotate {
-    /// The id of the token (see `arbiter token list`) or its name.
+    /// The number of the token (see `arbiter token list`) or its name.
     #[arg(value_name = "ID|NAME")]
     id_or_name: String,
     /// How long the previous secret stays valid, at most 30d.
@@ -177,28 +202,45 @@ impl Rotate {
 
 /// Revoke a token.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  arbiter token revoke ada
   arbiter token revoke 3")]
 struct Revoke {
-    /// The id of the token (see `arbiter token list`).
-    id: i32,
+    /// The number of the token (see `arbiter token list`) or its name.
+    #[arg(value_name = "ID|NAME")]
+    id_or_name: String,
     #[command(flatten)]
     client: Client,
 }
 
 impl Revoke {
     fn run(self) -> Result<(), Failure> {
-        self.client.send(RevokeTokenRequest { id: self.id })?;
-        print_line(&format!("token {} was revoked", self.id))
+        let token = self.id_or_name;
+        let id = token.parse().unwrap_or_default();
+        let revoked = self.client.send(RevokeTokenRequest { id, token: token.clone() })?;
+        match revoked {
+            // A coordinator of an earlier version does not say more.
+            RevokeTokenResponse { id: 0, .. } => print_line(&format!("token {token} was revoked")),
+            RevokeTokenResponse { id, role, name } => {
+                print_line(&format!("token {id} of {role} {name} was revoked"))
+            }
+        }
     }
 }
 
-/// List all tokens, without their secrets.
+/// List tokens, without their secrets.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   arbiter token list
-  arbiter token list --json")]
+  arbiter token list ada
+  arbiter token list --role player --json")]
 struct List {
+    /// Only the token of this number, and tokens of this name.
+    #[arg(value_name = "ID|NAME")]
+    id_or_name: Option<String>,
+    /// Only tokens of this role.
+    #[arg(long, value_parser = role())]
+    role: Option<Role>,
     /// Print one JSON object per token.
     #[arg(long)]
     json: bool,
@@ -208,7 +250,9 @@ struct List {
 
 impl List {
     fn run(self) -> Result<(), Failure> {
-        let tokens = self.client.send(ListTokensRequest {})?.tokens;
+        let role = self.role.map(|role| role.to_string()).unwrap_or_default();
+        let token = self.id_or_name.unwrap_or_default();
+        let tokens = self.client.send(ListTokensRequest { role, token })?.tokens;
         let header = ["id", "role", "name", "created", "last used", "expires", ""];
         let table = Columns::new(header, &[1, 2, 3, 4, 5, 6]);
         print(|out| out.list(self.json, &tokens, object, table, row))

@@ -1,11 +1,14 @@
 //! `arbiter tournament …`: manages tournaments, their editions and schedules.
 
+mod announce;
 mod beacon;
 mod certificate_and_cost;
 mod collusion;
 mod create;
 mod drop;
+mod edit;
 mod export;
+mod init;
 mod lifecycle;
 mod list;
 mod match_line;
@@ -28,6 +31,7 @@ pub(super) use schedule::seed;
 /// Create, run, watch and export tournaments.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  arbiter tournament init gomoku > finals.toml
   arbiter tournament create finals.toml && arbiter tournament start finals
   arbiter tournament watch finals
   arbiter tournament export finals --out finals --records && \\
@@ -39,7 +43,10 @@ pub(super) struct Tournament {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Init),
     Create(create::Create),
+    Edit(edit::Edit),
+    Announce(announce::Announce),
     List(list::List),
     Show(list::Show),
     Start(lifecycle::Start),
@@ -61,7 +68,10 @@ enum Command {
 impl Tournament {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         match self.command {
+            Command::Init(init) => init.run(games),
             Command::Create(create) => create.run(games),
+            Command::Edit(edit) => edit.run(games),
+            Command::Announce(announce) => announce.run(),
             Command::List(list) => list.run(),
             Command::Show(show) => show.run(),
             Command::Start(start) => start.run(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::client::Server;
 use crate::failure::Failure;
-use crate::output::{Output, eprint_line, non_empty, printable, span};
+use crate::output::{Output, eprint_line, moment, moment_json, non_empty, printable, span};
 
 /// How often a trial's state is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
@@ -33,6 +33,35 @@ pub(super) fn describe(version: &Version) -> String {
         "aside" => format!("version {number} was not tried: its trial was stopped by faults{why}"),
         _ => String::new(),
     }
+}
+
+/// In which edition a version plays, when, and how to follow that, in one line.
+pub(super) fn forecast_line(version: &Version, tournament: &str) -> Option<String> {
+    let forecast = version.forecast.as_ref()?;
+    let text = forecast.text();
+    let at =
+        if forecast.at_us > 0 { format!(" {}", moment(forecast.at_us)) } else { String::new() };
+    let path = &forecast.path;
+    Some(printable(&format!(
+        "{text}{at}; follow it with arbiter tournament watch {tournament}, or at {path} in a \
+         browser"
+    )))
+}
+
+/// The forecast as JSON; null if the version plays in no edition.
+fn forecast_json(version: &Version) -> Value {
+    version.forecast.as_ref().map_or(Value::Null, |forecast| {
+        let at =
+            |state: &str| (forecast.state == state && forecast.at_us > 0).then_some(forecast.at_us);
+        json!({
+            "edition": forecast.edition,
+            "state": forecast.state,
+            "after_trial": forecast.after_trial,
+            "opens_at": at("due").map(moment_json),
+            "complete_at": at("running").map(moment_json),
+            "page": forecast.path,
+        })
+    })
 }
 
 /// Waits until the trial of a version has ended, and reports its progress.
@@ -89,10 +118,18 @@ pub(super) fn print_details(status: &TrialStatus) {
 }
 
 /// Prints the state and the details of a trial.
-pub(super) fn show(out: &mut Output, status: &TrialStatus, full: bool) -> Result<(), Failure> {
+pub(super) fn show(
+    out: &mut Output,
+    tournament: &str,
+    status: &TrialStatus,
+    full: bool,
+) -> Result<(), Failure> {
     let version = status.version.clone().unwrap_or_default();
     let entered = || format!("version {} has entered", version.number);
     out.line(&non_empty(&describe(&version)).map_or_else(entered, str::to_owned))?;
+    if let Some(line) = forecast_line(&version, tournament) {
+        out.line(&line)?;
+    }
     details(status, full).iter().try_for_each(|line| out.line(line))
 }
 
@@ -164,6 +201,7 @@ pub(super) fn status_json(status: &TrialStatus) -> Value {
         "reason": non_empty(&version.reason),
         "evidence": status.evidence.lines().collect::<Vec<_>>(),
         "build_log": status.log,
+        "forecast": forecast_json(&version),
         "warnings": status.warnings,
         "measurements": measurements,
     })

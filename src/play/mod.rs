@@ -1,5 +1,6 @@
 //! Matches on this machine, without server or database.
 
+pub(crate) mod author_hints;
 pub(crate) mod bots;
 pub(crate) mod comparison;
 pub(crate) mod distinct_games;

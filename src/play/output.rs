@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::output::{self, Columns};
+use crate::play::author_hints;
 use crate::play::distinct_games::DistinctGames;
 use crate::play::plan::{Job, Plan};
 use crate::play::run::PlayedMatch;
@@ -20,6 +21,9 @@ pub(crate) fn match_json(plan: &Plan, job: &Job, played: &PlayedMatch) -> Value 
         "seats": labels.collect::<Vec<_>>(),
         "scores": results.clone().map(|result| &result.score).collect::<Vec<_>>(),
         "forfeits": results.clone().map(|result| result.forfeit).collect::<Vec<_>>(),
+        "hints": (0..played.seats.len())
+            .map(|seat| author_hints::forfeit_hint(plan, played, seat))
+            .collect::<Vec<_>>(),
         "details": outcome.seats.iter().map(|seat| &seat.detail).collect::<Vec<_>>(),
         "bad_answers": results.map(|result| result.bad_answers).collect::<Vec<_>>(),
         "transcript": outcome.transcript.to_string(),

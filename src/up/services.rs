@@ -233,7 +233,7 @@ async fn token(
     {
         return Ok(text);
     }
-    let secret = coordinator.create_token(role, "up").await?;
+    let secret = coordinator.create_token(role, &format!("up-{role}")).await?;
     data.store_token(role, secret.text())?;
     Ok(secret.text().to_owned())
 }

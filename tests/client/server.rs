@@ -45,6 +45,7 @@ pub(crate) struct Script {
     pub(crate) check: CheckEditionResponse,
     pub(crate) source: Option<EditionSource>,
     pub(crate) tokens: Vec<Token>,
+    pub(crate) invited: Vec<InvitedPlayer>,
     pub(crate) void: VoidMatchesResponse,
     pub(crate) collusion: FindCollusionResponse,
     pub(crate) rounds: GetRoundsResponse,
@@ -180,6 +181,34 @@ impl TournamentService for Scripted {
 
     async fn get_tournament(&self, request: Request<GetTournamentRequest>) -> Answer<Tournament> {
         Ok(Response::new(self.called("get", &request)?.tournament))
+    }
+
+    async fn edit_tournament(
+        &self,
+        request: Request<EditTournamentRequest>,
+    ) -> Answer<EditTournamentResponse> {
+        let tournament = self.called("edit", &request)?.tournament;
+        let changes = vec![SettingChange {
+            key: "title".to_owned(),
+            before: String::new(),
+            after: "\"Spring\"".to_owned(),
+            effect: "everyone sees it at once".to_owned(),
+        }];
+        Ok(Response::new(EditTournamentResponse { changes, tournament: Some(tournament) }))
+    }
+
+    async fn post_announcement(
+        &self,
+        request: Request<PostAnnouncementRequest>,
+    ) -> Answer<Tournament> {
+        Ok(Response::new(self.called("announce", &request)?.tournament))
+    }
+
+    async fn remove_announcement(
+        &self,
+        request: Request<RemoveAnnouncementRequest>,
+    ) -> Answer<Tournament> {
+        Ok(Response::new(self.called("unannounce", &request)?.tournament))
     }
 
     async fn start_edition(&self, request: Request<StartEditionRequest>) -> Answer<Edition> {
@@ -346,6 +375,15 @@ impl BotService for Scripted {
         Ok(Response::new(Version { bot, number: 1, digest, state, ..Version::default() }))
     }
 
+    async fn list_invited(
+        &self,
+        request: Request<ListInvitedRequest>,
+    ) -> Answer<ListInvitedResponse> {
+        Ok(Response::new(ListInvitedResponse {
+            players: self.called("invited", &request)?.invited,
+        }))
+    }
+
     async fn get_bot(&self, request: Request<GetBotRequest>) -> Answer<GetBotResponse> {
         self.called("bot", &request)?;
         Ok(Response::new(GetBotResponse::default()))
@@ -474,7 +512,22 @@ impl TokenService for Scripted {
     ) -> Answer<CreateTokenResponse> {
         let CreateTokenRequest { role, name, .. } = request.get_ref();
         self.called(&format!("token {role} {name}"), &request)?;
-        Ok(Response::new(CreateTokenResponse { id: 7, token: "arb_secret".to_owned() }))
+        let name = if name.is_empty() { role } else { name }.clone();
+        Ok(Response::new(CreateTokenResponse { id: 7, token: "arb_secret".to_owned(), name }))
+    }
+
+    async fn create_tokens(
+        &self,
+        request: Request<CreateTokensRequest>,
+    ) -> Answer<CreateTokensResponse> {
+        let CreateTokensRequest { role, names, .. } = request.get_ref();
+        self.called(&format!("tokens {role} {}", names.join(",")), &request)?;
+        let created = (7..).zip(names).map(|(id, name)| CreateTokenResponse {
+            id,
+            token: format!("arb_{id}"),
+            name: name.clone(),
+        });
+        Ok(Response::new(CreateTokensResponse { tokens: created.collect() }))
     }
 
     async fn revoke_token(
@@ -482,7 +535,7 @@ impl TokenService for Scripted {
         request: Request<RevokeTokenRequest>,
     ) -> Answer<RevokeTokenResponse> {
         self.called(&format!("revoke {}", request.get_ref().id), &request)?;
-        Ok(Response::new(RevokeTokenResponse {}))
+        Ok(Response::new(RevokeTokenResponse::default()))
     }
 
     async fn rotate_token(

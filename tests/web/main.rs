@@ -6,6 +6,7 @@ mod brackets;
 mod browser;
 mod game_guides;
 mod hidden_frames;
+mod invitations;
 mod organisers;
 mod replays;
 mod rounds;

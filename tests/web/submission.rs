@@ -114,6 +114,47 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
 }
 
 #[test]
+fn a_single_source_file_can_be_submitted() {
+    let server = TestServer::open();
+    let mut ada = server.browser.clone();
+    ada.log_in(&server.up.token("player --name ada"));
+    let send = |bot: &str, file: &str, contents: &[u8]| {
+        let parts = [
+            Part::text("csrf", &csrf(&ada.page("/t/cup/submit"))),
+            Part::text("bot", bot),
+            Part::file("bundle", file, contents),
+        ];
+        ada.upload("/t/cup/submit", &parts, &[])
+    };
+    // The file gives the bot its name.
+    let response = send("", "one.py", b"print('no bot')\n");
+    assert_eq!(response.status, 303, "{}", response.body);
+    assert_eq!(response.headers["location"], "/t/cup/bots/one/versions/1?done=submit");
+    let page = text(&over(&ada, "/t/cup/bots/one/versions/1"));
+    assert!(page.contains("State: trial failed"), "a python ran it: {page}");
+    // The name of an entered bot, and a compiled language.
+    let source = std::fs::read("bots/rascal/rascal.c").unwrap();
+    let response = send("one", "rascal.c", &source);
+    assert_eq!(response.headers["location"], "/t/cup/bots/one/versions/2?done=submit");
+    let page = text(&over(&ada, "/t/cup/bots/one/versions/2"));
+    assert!(page.contains("Build time"), "it was compiled: {page}");
+
+    for (bot, file, contents, says) in [
+        ("two", "two.cobol", &b"x"[..], "two.cobol: neither an archive nor a source file"),
+        ("two", "two.py", &vec![b'x'; (4 << 20) + 1], "at most 4 MiB"),
+        ("", "two words.py", b"x", "cannot be the name of a bot"),
+        ("", "two+.py", b"x", "enter a name for the bot"),
+        ("", "two.zip", b"PK", "enter the name of the bot"),
+        ("my bot", "two.py", b"x", "cannot be a bot's name"),
+    ] {
+        let response = send(bot, file, contents);
+        assert_eq!(response.status, 400, "{file}: {}", response.body);
+        assert!(text(&response.body).contains(says), "{file}: {}", response.body);
+    }
+    server.up.close();
+}
+
+#[test]
 fn forged_forms_are_refused_and_errors_keep_the_input() {
     let server = TestServer::open();
     let anonymous = &server.browser;

@@ -184,16 +184,21 @@ impl ConnectOptions {
         self.bearer().map(drop)
     }
 
-    /// An interceptor that adds the token to every call.
+    /// An interceptor that adds the token to every call. Spaces and line breaks around the token do
+    /// not count, because a pasted text often has them.
     pub fn bearer(&self) -> Result<BearerToken, ConnectError> {
-        let header = |token: &String| {
+        let token = self.token.as_deref().map(str::trim).filter(|token| !token.is_empty());
+        if token.is_some_and(|token| token.contains(char::is_whitespace)) {
+            let cause = "it has a space or a line break in it: copy it again, without them";
+            return Err(ConnectError::invalid_option("the token", cause));
+        }
+        let header = |token: &str| {
             let mut value: MetadataValue<Ascii> = format!("Bearer {token}").parse().ok()?;
             value.set_sensitive(true);
             Some(value)
         };
         let unprintable =
             || ConnectError::invalid_option("the token", "it has characters that no token has");
-        let token = self.token.as_ref();
         token.map(|token| header(token).ok_or_else(unprintable)).transpose().map(BearerToken)
     }
 

@@ -15,6 +15,7 @@ pub mod bundle_download;
 pub mod connect;
 mod coordinator_clients;
 pub mod fault;
+pub mod hints;
 mod job;
 pub mod match_runner;
 pub mod metrics;

@@ -8,7 +8,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arbiter_games::{Games, MatchState, Message, Micros, Seat, TimeSpent};
+use arbiter_games::{Games, MatchState, Message, Micros, Seat, Step, TimeSpent};
 use thiserror::Error;
 
 use crate::bot::Bot;
@@ -39,8 +39,59 @@ pub struct ReplyComparison {
     pub request: String,
     /// The recorded reply.
     pub recorded: TimedReply,
+    /// Why the recorded reply is illegal, if it is.
+    pub recorded_illegal: Option<String>,
     /// The new reply.
     pub replayed: TimedReply,
+    /// Why the new reply is illegal. Not checked after a reply that differs.
+    pub replayed_illegal: Option<String>,
+    /// The end of the bot's standard error, if it gave no reply.
+    pub stderr: Vec<u8>,
+}
+
+/// What the new reply is, compared with the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyVerdict {
+    /// The same reply.
+    Same,
+    /// Another reply.
+    Differs,
+    /// The recorded reply failed, and so did the new one: none came in time, or it is illegal.
+    FailsAgain,
+    /// The recorded reply failed, the new one did not.
+    RepliesNow,
+    /// The new reply failed, the recorded one did not.
+    Fails,
+}
+
+impl ReplyVerdict {
+    /// The word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Differs => "differs",
+            Self::FailsAgain => "fails_again",
+            Self::RepliesNow => "replies_now",
+            Self::Fails => "fails",
+        }
+    }
+}
+
+impl ReplyComparison {
+    /// Compares the two replies.
+    pub fn verdict(&self) -> ReplyVerdict {
+        let failed = |timed: &TimedReply, illegal: &Option<String>| {
+            timed.reply.is_err() || illegal.is_some()
+        };
+        let recorded_failed = failed(&self.recorded, &self.recorded_illegal);
+        match (recorded_failed, failed(&self.replayed, &self.replayed_illegal)) {
+            (true, true) => ReplyVerdict::FailsAgain,
+            (true, false) => ReplyVerdict::RepliesNow,
+            (false, true) => ReplyVerdict::Fails,
+            (false, false) if self.recorded.agrees(&self.replayed) => ReplyVerdict::Same,
+            (false, false) => ReplyVerdict::Differs,
+        }
+    }
 }
 
 /// Why a replay failed.
@@ -59,7 +110,7 @@ pub enum SeatReplayError {
 
 impl SeatReplay {
     /// Replays the seat of `record`, calls `on_reply` for each reply and returns the bot's usage.
-    /// After a forfeit the bot gets no more requests.
+    /// After a failed reply the bot gets no more requests.
     pub fn run(
         &self,
         games: &Games,
@@ -68,9 +119,19 @@ impl SeatReplay {
         stop: &Arc<StopSignal>,
         on_reply: impl FnMut(ReplyComparison),
     ) -> Result<SeatUsage, SeatReplayError> {
-        let mut replay =
-            Replay { config: self, host, stop, on_reply, state: BotPhase::NotStarted, replies: 0 };
+        let mut replay = Replay {
+            config: self,
+            host,
+            stop,
+            on_reply,
+            state: BotPhase::NotStarted,
+            replies: 0,
+            before: None,
+            pending: None,
+            has_differed: false,
+        };
         let replay_result = replay_with(games, record, &mut replay);
+        replay.finish_reply();
         let close_result = match replay.state {
             BotPhase::NotStarted => Ok(SeatUsage::default()),
             BotPhase::Playing { mut driver, .. } => {
@@ -111,6 +172,18 @@ struct Replay<'a, F> {
     on_reply: F,
     state: BotPhase,
     replies: usize,
+    /// A copy of the match before the recorded reply.
+    before: Option<Box<dyn MatchState>>,
+    /// The last comparison, until it is known whether the recorded reply is illegal.
+    pending: Option<PendingReply>,
+    /// Whether a reply differed from the record.
+    has_differed: bool,
+}
+
+/// A comparison that is not complete.
+struct PendingReply {
+    comparison: ReplyComparison,
+    before: Option<Box<dyn MatchState>>,
 }
 
 impl<F: FnMut(ReplyComparison)> ReplayObserver for Replay<'_, F> {
@@ -133,18 +206,33 @@ impl<F: FnMut(ReplyComparison)> ReplayObserver for Replay<'_, F> {
         };
     }
 
-    fn on_event(&mut self, _: Micros, event: ReplayEvent<'_>, _: &dyn MatchState) {
+    fn on_event(&mut self, _: Micros, event: ReplayEvent<'_>, game: &dyn MatchState) {
+        match event {
+            ReplayEvent::Advanced => {
+                self.before = Some(game.view().fork());
+                return;
+            }
+            ReplayEvent::Illegal { seat, why } => {
+                let pending = self.pending.as_mut().filter(|_| seat == self.config.seat);
+                if let Some(pending) = pending {
+                    pending.comparison.recorded_illegal = Some(why.to_owned());
+                }
+                return;
+            }
+            _ => self.finish_reply(),
+        }
         match event {
             ReplayEvent::Notified(message) if message.seat == self.config.seat => {
                 if let BotPhase::Playing { driver, .. } = &mut self.state {
                     driver.notify(&message.text);
                 }
             }
-            ReplayEvent::Replied { message, reply, spent, .. } => {
-                self.ask(message, Ok(reply.to_owned()), spent);
+            ReplayEvent::Replied { message, reply, spent, illegal, .. } => {
+                self.ask(message, Ok(reply.to_owned()), spent, illegal);
             }
             ReplayEvent::Forfeited { message, forfeit, spent, detail, .. } => {
-                self.ask(message, Err(SeatFailure { forfeit, detail: detail.to_owned() }), spent);
+                let failure = SeatFailure { forfeit, detail: detail.to_owned() };
+                self.ask(message, Err(failure), spent, None);
             }
             ReplayEvent::Dismissed(seat) if seat == self.config.seat => self.dismiss(),
             _ => {}
@@ -153,8 +241,14 @@ impl<F: FnMut(ReplyComparison)> ReplayObserver for Replay<'_, F> {
 }
 
 impl<F: FnMut(ReplyComparison)> Replay<'_, F> {
-    /// Sends the bot a recorded request and compares its reply with the record.
-    fn ask(&mut self, message: &Message, reply: Result<Vec<u8>, SeatFailure>, spent: TimeSpent) {
+    /// Sends the bot a recorded request, whose recorded reply may be illegal.
+    fn ask(
+        &mut self,
+        message: &Message,
+        reply: Result<Vec<u8>, SeatFailure>,
+        spent: TimeSpent,
+        illegal: Option<&str>,
+    ) {
         if message.seat != self.config.seat {
             return;
         }
@@ -167,12 +261,53 @@ impl<F: FnMut(ReplyComparison)> Replay<'_, F> {
                 return;
             }
         };
-        let has_forfeited = replayed.reply.is_err();
-        let recorded = TimedReply { reply, spent };
-        let request = message.text.clone();
-        (self.on_reply)(ReplyComparison { number: self.replies, request, recorded, replayed });
-        if has_forfeited {
+        let has_failed = replayed.reply.is_err();
+        let stderr = if has_failed { driver.stderr().to_vec() } else { Vec::new() };
+        let comparison = ReplyComparison {
+            number: self.replies,
+            request: message.text.clone(),
+            recorded: TimedReply { reply, spent },
+            recorded_illegal: illegal.map(str::to_owned),
+            replayed,
+            replayed_illegal: None,
+            stderr,
+        };
+        self.pending = Some(PendingReply { comparison, before: self.before.take() });
+        if has_failed {
             self.dismiss();
+        }
+    }
+
+    /// Completes the last comparison and passes it on.
+    fn finish_reply(&mut self) {
+        let Some(PendingReply { mut comparison, before }) = self.pending.take() else { return };
+        if let Ok(reply) = &comparison.replayed.reply {
+            let is_same = comparison.recorded.reply.as_ref() == Ok(reply);
+            comparison.replayed_illegal = match before {
+                _ if is_same => comparison.recorded_illegal.clone(),
+                // After a difference, the bot may not know the match any more.
+                Some(game) if !self.has_differed => why_illegal(game, self.config.seat, reply),
+                _ => None,
+            };
+        }
+        self.has_differed |= comparison.verdict() != ReplyVerdict::Same;
+        (self.on_reply)(comparison);
+    }
+}
+
+/// Why a reply of this seat is illegal in this state of a match, if it is.
+fn why_illegal(mut game: Box<dyn MatchState>, seat: Seat, reply: &[u8]) -> Option<String> {
+    let reply = String::from_utf8_lossy(reply);
+    if let Err(illegal) = game.receive_reply(Ok(&reply), Micros::ZERO) {
+        return Some(illegal.to_string());
+    }
+    loop {
+        match game.step() {
+            Step::Illegal(illegal_seat, why) if illegal_seat == seat => {
+                return Some(why.to_string());
+            }
+            Step::Illegal(..) | Step::Note(_) | Step::Dismiss(_) => {}
+            Step::Send(_) | Step::Fault(_) | Step::Over(_) => return None,
         }
     }
 }

@@ -244,7 +244,7 @@ impl Trial {
                     if others.is_empty() { "itself".to_owned() } else { others.join(", ") };
                 let match_name = format!("match {}, seat {seat}, against {opponents}", number + 1);
                 failure.get_or_insert_with(|| {
-                    evidence::describe(game, forfeit, &match_name, seat, summary, record)
+                    evidence::describe(game, bot, forfeit, &match_name, seat, summary, record)
                 });
             } else if let Some(detail) = &summary.detail {
                 observations.warn(vec![format!("bad reply: {detail}")]);

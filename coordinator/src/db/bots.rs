@@ -64,6 +64,35 @@ pub async fn find(
     sqlx::query_as(statement).bind(tournament).bind(name).fetch_optional(db).await
 }
 
+/// The bot of this name, for a submission. Other submissions with this name wait until the
+/// transaction ends.
+pub async fn find_locked(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    name: &str,
+) -> Result<Option<Bot>> {
+    let statement = "SELECT * FROM bots WHERE tournament = $1 AND name = $2 FOR NO KEY UPDATE";
+    sqlx::query_as(statement).bind(tournament).bind(name).fetch_optional(db).await
+}
+
+/// Whether all versions of a bot failed their trials, so that none entered or may still enter.
+pub async fn has_only_failed(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
+    let statement = "
+        SELECT NOT EXISTS (
+            SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id
+            WHERE v.bot = $1 AND t.state IS DISTINCT FROM 'failed')";
+    sqlx::query_scalar(statement).bind(bot).fetch_one(db).await
+}
+
+/// Gives a bot that never entered another name.
+///
+/// # Errors
+/// If the name is invalid, or another bot of the tournament has it.
+pub async fn rename(db: impl PgExecutor<'_>, bot: BotId, name: &str) -> Result<()> {
+    let statement = "UPDATE bots SET name = $2 WHERE id = $1";
+    sqlx::query(statement).bind(bot).bind(name).execute(db).await.map(drop)
+}
+
 /// The bots of a tournament in the order of their first submission.
 pub async fn list(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Bot>> {
     let statement = "SELECT * FROM bots WHERE tournament = $1 ORDER BY id";

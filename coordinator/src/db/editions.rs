@@ -332,6 +332,23 @@ pub async fn newest_before(db: impl PgExecutor<'_>, edition: EditionId) -> Resul
     sqlx::query_as(statement).bind(edition).fetch_optional(db).await
 }
 
+/// The newest edition in which a version plays, if there is one that was not cancelled. An edition
+/// has no version that was submitted after it was opened.
+pub async fn newest_with(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    version: VersionId,
+    submitted_at: OffsetDateTime,
+) -> Result<Option<Edition>> {
+    let statement = edition!(
+        "WHERE e.tournament = $1 AND e.created_at >= $3 AND e.state <> 'cancelled'
+            AND EXISTS (SELECT FROM entrants x WHERE x.edition = e.id AND x.version = $2)
+        ORDER BY e.number DESC LIMIT 1"
+    );
+    let query = sqlx::query_as(statement).bind(tournament).bind(version).bind(submitted_at);
+    query.fetch_optional(db).await
+}
+
 /// The editions of a tournament, newest first.
 pub async fn of_tournament(
     db: impl PgExecutor<'_>,

@@ -257,14 +257,15 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<LotStatu
     sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
 }
 
-/// The matches of a tournament that any of these entrants played, newest first: at most 1000, from
-/// the last 200 000 played matches of the tournament. With `forfeits`, only matches that one of
-/// them forfeited.
+/// The matches of a tournament that any of these entrants played, newest first: at most `limit`,
+/// from the last 200 000 played matches of the tournament. With `forfeits`, only matches that one
+/// of them forfeited.
 pub async fn of_entrants(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     entrants: &[Entrant],
     forfeits: bool,
+    limit: u32,
 ) -> Result<Vec<PlayedMatch>> {
     let statement = played!(
         ["
@@ -279,10 +280,11 @@ pub async fn of_entrants(
         WHERE NOT $3 OR EXISTS (
             SELECT FROM unnest(m.seats, r.forfeits) AS s (entrant, forfeit)
             WHERE s.entrant = ANY ($2) AND s.forfeit > 0)
-        ORDER BY r.number DESC LIMIT 1000"
+        ORDER BY r.number DESC LIMIT $4"
     );
     let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
-    sqlx::query_as(statement).bind(tournament).bind(entrants).bind(forfeits).fetch_all(db).await
+    let query = sqlx::query_as(statement).bind(tournament).bind(entrants).bind(forfeits);
+    query.bind(i64::from(limit)).fetch_all(db).await
 }
 
 /// Those of these matches of a tournament that had been played by this time, in an edition that had

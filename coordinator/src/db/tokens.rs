@@ -112,6 +112,29 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Token>> {
     sqlx::query_as(tokens!("ORDER BY id")).fetch_all(db).await
 }
 
+/// Locks the names of tokens until the transaction ends. Waits while another transaction holds the
+/// lock.
+pub async fn lock_names(db: &mut PgConnection) -> Result<()> {
+    let statement = "SELECT pg_advisory_xact_lock($1, 0)";
+    sqlx::query(statement).bind(NAME_LOCK).execute(db).await.map(drop)
+}
+
+/// The class of the advisory lock of names.
+const NAME_LOCK: i32 = 0x6e61_6d65;
+
+/// The valid tokens with these names, oldest first.
+pub async fn valid_with_names(
+    db: impl PgExecutor<'_>,
+    names: &[String],
+    now: OffsetDateTime,
+) -> Result<Vec<Token>> {
+    let statement = tokens!(
+        "WHERE name = ANY($1) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)
+        ORDER BY id"
+    );
+    sqlx::query_as(statement).bind(names).bind(now).fetch_all(db).await
+}
+
 /// Records that a token was used, unless a use was recorded after `before`.
 pub async fn record_use(
     db: impl PgExecutor<'_>,

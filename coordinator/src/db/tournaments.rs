@@ -4,7 +4,7 @@ use arbiter_games::{Game, Games, Seed, string_enum};
 use arbiter_proto::ids::{EditionId, TournamentId};
 use arbiter_schedule::Schedule;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
@@ -133,6 +133,13 @@ impl Tournament {
     pub fn game(&self, games: &Games) -> Result<Game, GameError> {
         let package = game_package::of_settings(&self.settings)?;
         game_package::find(games, &self.game, package.as_ref())
+    }
+
+    /// A hash of its settings, which changes with every edit.
+    pub fn revision(&self) -> [u8; 32] {
+        let Presentation { title, description, replays } = &self.presentation;
+        let parts = json!([self.settings, title, description, replays]);
+        *blake3::hash(parts.to_string().as_bytes()).as_bytes()
     }
 
     /// A seed for random numbers of an analysis. It is public from the beginning, so that every
@@ -320,6 +327,30 @@ pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<T
 /// All tournaments, newest first.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>> {
     sqlx::query_as(existing!("ORDER BY t.id DESC")).fetch_all(db).await
+}
+
+/// Replaces the settings of a tournament and what the public sees of it, in the transaction that has
+/// locked it. Editions with settings of an earlier game package get its rules of entry, its audits
+/// and its expected time: none of these decide a match.
+pub async fn edit(
+    db: &mut PgConnection,
+    id: TournamentId,
+    settings: &Value,
+    presentation: &Presentation,
+) -> Result<()> {
+    let Presentation { title, description, replays } = presentation;
+    let statement = "
+        UPDATE tournaments SET settings = $2, title = $3, description = $4, replays = $5
+        WHERE id = $1";
+    let query = sqlx::query(statement).bind(id).bind(settings).bind(title).bind(description);
+    query.bind(replays).execute(&mut *db).await?;
+    let statement = "
+        UPDATE edition_settings s SET settings = s.settings - $2::text[] || (
+            SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each($3)
+            WHERE key = ANY ($2))
+        FROM editions e WHERE e.id = s.edition AND e.tournament = $1";
+    let keys = ["submissions", "audit", "rerun", "expected"];
+    sqlx::query(statement).bind(id).bind(&keys[..]).bind(settings).execute(db).await.map(drop)
 }
 
 /// Records that a tournament changed, so that a new edition becomes due: a version entered, a bot

@@ -124,3 +124,12 @@ pub async fn find(db: impl PgExecutor<'_>, name: &str) -> Result<Option<Worker>>
     let statement = "SELECT * FROM workers WHERE name = $1";
     sqlx::query_as(statement).bind(name).fetch_optional(db).await
 }
+
+/// The workers of the tokens with this name, in the order of their names.
+pub async fn of_token(db: impl PgExecutor<'_>, token_name: &str) -> Result<Vec<Worker>> {
+    let statement = "
+        SELECT w.* FROM workers w
+        JOIN worker_tokens o ON o.worker = w.id JOIN tokens t ON t.id = o.token
+        WHERE t.name = $1 ORDER BY w.name";
+    sqlx::query_as(statement).bind(token_name).fetch_all(db).await
+}

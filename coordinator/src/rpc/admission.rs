@@ -114,7 +114,7 @@ fn rule(path: &str) -> Rule {
             Rule { max_message: MAX_REPORT, may_pause: true, ..with_role(Role::Worker) }
         }
         ("arbiter.v1.WorkerService", _) => Rule { is_long_stream: true, ..with_role(Role::Worker) },
-        ("arbiter.v1.TokenService", _) => with_role(Role::Admin),
+        ("arbiter.v1.TokenService", _) => with_role(Role::Organiser),
         ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetBotLog" | "WithdrawBot") => {
             with_role(Role::Player)
         }

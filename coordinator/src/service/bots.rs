@@ -6,13 +6,14 @@ use arbiter_games::Game;
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1::{
     self, Bot, GetBotLogRequest, GetBotLogResponse, GetBotRequest, GetBotResponse, ListBotsRequest,
-    ListBotsResponse, LogEntry, WithdrawBotRequest, WithdrawBotResponse,
+    ListBotsResponse, ListInvitedRequest, ListInvitedResponse, LogEntry, WithdrawBotRequest,
+    WithdrawBotResponse,
 };
 use arbiter_ranking::Entrant;
 use serde_json::json;
 
 use super::submissions::message;
-use super::{Caller, Principal, Result, Service, ServiceError, change, match_name};
+use super::{Caller, Principal, Result, Service, ServiceError, change, match_name, micros};
 use crate::access::Role;
 use crate::db::bot_list::{self, BotSummary, TriedVersion};
 use crate::db::bots;
@@ -20,6 +21,7 @@ use crate::db::entrants::{self, EntrantInfo};
 use crate::db::forfeit_evidence::{self, Evidence};
 use crate::db::played_matches::{self, PlayedMatch};
 use crate::db::tournaments::{self, Tournament};
+use crate::db::trials::TrialState;
 use crate::db::versions;
 
 /// The number of lines of a log if the request has no limit.
@@ -37,6 +39,23 @@ impl Service {
         let rows = bot_list::list(&self.pool, tournament.id, None).await?;
         let bots = rows.iter().map(|row| bot_message(row, caller)).collect();
         Ok(ListBotsResponse { bots })
+    }
+
+    pub(crate) async fn list_invited(
+        &self,
+        caller: &Caller,
+        ListInvitedRequest { tournament }: ListInvitedRequest,
+    ) -> Result<ListInvitedResponse> {
+        caller.require(Role::Organiser)?;
+        let tournament = self.tournament(&tournament).await?;
+        let players = bot_list::invited(&self.pool, tournament.id, self.now()).await?;
+        let message = |player: bot_list::InvitedPlayer| v1::InvitedPlayer {
+            name: player.name,
+            invited_at_us: micros(player.created_at),
+            last_used_at_us: player.used_at.map_or(0, micros),
+            last_submitted_at_us: player.submitted_at.map_or(0, micros),
+        };
+        Ok(ListInvitedResponse { players: players.into_iter().map(message).collect() })
     }
 
     /// The number of bots that would play in the next edition.
@@ -72,9 +91,9 @@ impl Service {
         entrants.sort_unstable();
         entrants.dedup();
         let played =
-            played_matches::of_entrants(&self.pool, tournament.id, &entrants, forfeits).await?;
-        let shown = played.get(..limit as usize).unwrap_or(&played);
-        let entries = self.log_entries(caller, &tournament, &bot, shown).await?;
+            played_matches::of_entrants(&self.pool, tournament.id, &entrants, forfeits, limit)
+                .await?;
+        let entries = self.log_entries(caller, &tournament, &bot, &played).await?;
         let row = self.bot_row(tournament.id, &bot.name).await?;
         let suspended_reason = row.suspension_reason().unwrap_or_default().to_owned();
         let game = tournament.game(self.games()).ok();
@@ -105,8 +124,8 @@ impl Service {
 }
 
 /// A bot as a message. Its owner sees why it is suspended.
-fn bot_message(row: &BotSummary, caller: &Caller) -> Bot {
-    let BotSummary { bot, owner, entered, pending } = row;
+pub(super) fn bot_message(row: &BotSummary, caller: &Caller) -> Bot {
+    let BotSummary { bot, owner, entered, pending, .. } = row;
     let reason = row.suspension_reason();
     let version =
         |row: &Option<TriedVersion>| row.as_ref().map(|row| message(bot, row, caller.principal()));
@@ -122,6 +141,20 @@ fn bot_message(row: &BotSummary, caller: &Caller) -> Bot {
             .to_owned(),
         newest: version(entered),
         pending: version(pending),
+        created_at_us: micros(bot.created_at),
+        state: state(row).to_owned(),
+    }
+}
+
+/// Whether a bot takes part, in one word.
+fn state(row: &BotSummary) -> &'static str {
+    if row.bot.withdrawn_at.is_some() {
+        "withdrawn"
+    } else if row.suspension_reason().is_some() {
+        "suspended"
+    } else {
+        let newest = row.entered.as_ref().or(row.pending.as_ref());
+        newest.map_or(TrialState::Waiting, |version| version.state).as_str()
     }
 }
 

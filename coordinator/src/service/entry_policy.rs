@@ -6,10 +6,11 @@ use serde_json::json;
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 
+use super::entry_state::EntryState;
 use super::leaderboard_freeze::entry_rules;
 use super::{Caller, Principal, Result, Service, ServiceError, change, format_time};
 use crate::db::tokens::{self, Role};
-use crate::db::tournaments::{self, Tournament, TournamentState};
+use crate::db::tournaments::{self, Tournament};
 use crate::db::{bots, versions};
 
 /// The period of the limit `per_hour` on an owner's versions.
@@ -23,22 +24,16 @@ fn check_entry(
     house: bool,
     now: OffsetDateTime,
 ) -> Result<()> {
-    let name = &tournament.name;
-    if tournament.state != TournamentState::Open {
-        let error = format!("tournament {name} is over: no bot can enter or leave");
-        return Err(ServiceError::failed_precondition(error));
+    let state = EntryState::of(tournament, now)?;
+    let may_enter = match state {
+        EntryState::Open(_) => true,
+        EntryState::Closed(_) => house && principal.is_organiser(),
+        EntryState::Over => false,
+    };
+    if may_enter {
+        return Ok(());
     }
-    let closed = entry_rules(tournament)?.closes.filter(|closes| closes.0 <= now);
-    match closed {
-        Some(closes) if !(house && principal.is_organiser()) => {
-            let error = format!(
-                "entry to {name} closed at {}: no bot can enter, leave or change any more",
-                format_time(closes.0)
-            );
-            Err(ServiceError::failed_precondition(error))
-        }
-        _ => Ok(()),
-    }
+    Err(ServiceError::failed_precondition(state.text(&tournament.name)))
 }
 
 /// Refuses a version that is too late by [`check_entry`]. In a tournament with a beacon this
@@ -65,9 +60,8 @@ impl Service {
         bot: &bots::Bot,
     ) -> Result<()> {
         check_entry(principal, tournament, true, self.now())?;
-        let closed = entry_rules(tournament)?.closes.filter(|closes| closes.0 <= self.now());
-        let Some(closes) = closed.filter(|_| tournament.beacon.is_some()) else { return Ok(()) };
-        if !self.is_of_organisers(bot).await? {
+        let EntryState::Closed(closed) = self.entry_state(tournament)? else { return Ok(()) };
+        if tournament.beacon.is_none() || !self.is_of_organisers(bot).await? {
             return Ok(());
         }
         let name = &tournament.name;
@@ -76,7 +70,7 @@ impl Service {
             "{bot} is a house bot, and entry to {name} closed at {}; the value of the beacon may \
              be known since then, so house bots cannot be withdrawn or reinstated before the \
              tournament is over",
-            format_time(closes.0)
+            format_time(closed)
         )))
     }
 

@@ -118,6 +118,18 @@ impl Service {
     }
 }
 
+/// The words for a tournament whose leaderboards are frozen now. Empty if they are not, or if its
+/// settings cannot be read.
+pub(super) fn freeze_notice(tournament: &Tournament, now: OffsetDateTime) -> String {
+    let freeze = entry_rules(tournament).ok().and_then(|rules| rules.freeze);
+    match freeze {
+        Some(freeze) if freeze.0 <= now && tournament.state == TournamentState::Open => {
+            format!("frozen since {} until the tournament ends", format_time(freeze.0))
+        }
+        _ => String::new(),
+    }
+}
+
 /// The entry rules of a tournament.
 pub(super) fn entry_rules(tournament: &Tournament) -> Result<Submissions> {
     Submissions::stored(&tournament.settings).map_err(|error| unreadable(tournament, &error))

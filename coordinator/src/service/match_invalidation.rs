@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::{Caller, DefaultEdition, Result, Service, ServiceError, match_name, parse_micros};
 use crate::access::Role;
+use crate::db::editions;
 use crate::db::editions::EditionScope;
 use crate::db::invalidated_matches::MatchFilter;
 use crate::db::tournaments::Tournament;
-use crate::db::{editions, workers};
 use crate::match_invalidation::{self, InvalidationError, Preview, RankChange};
 use crate::tournament::{lifecycle, rounds};
 
@@ -87,11 +87,10 @@ impl Service {
 
     /// The requested worker and period.
     async fn void_filter(&self, request: &VoidMatchesRequest) -> Result<MatchFilter> {
-        let worker = Some(request.worker.clone()).filter(|name| !name.is_empty());
-        if let Some(name) = &worker {
-            let row = workers::find(&self.pool, name).await?;
-            row.ok_or_else(|| ServiceError::missing("worker", name))?;
-        }
+        let worker = match request.worker.as_str() {
+            "" => None,
+            name => Some(self.find_worker(name).await?.name),
+        };
         let from = request.from_us.map(parse_micros).transpose()?;
         let to = request.to_us.map(parse_micros).transpose()?;
         Ok(MatchFilter { worker, from, to })

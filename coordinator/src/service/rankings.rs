@@ -11,11 +11,12 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
 use std::sync::Arc;
 
+use super::leaderboard_freeze::freeze_notice;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{self, Edition};
 use crate::db::standings;
 use crate::db::standings::PastStanding;
-use crate::db::tournaments::Tournament;
+use crate::db::tournaments::{self, Tournament};
 use crate::leaderboard_cache::Leaderboard;
 
 /// The number of places on a page if the request has no limit.
@@ -148,6 +149,9 @@ impl Service {
         let page = places.iter().skip(request.offset as usize).take(limit);
         let playing = editions::running(&self.pool, edition.tournament).await?;
         let running = playing.filter(|playing| playing.id != edition.id);
+        let tournament = tournaments::get(&self.pool, edition.tournament).await?;
+        let now = self.now();
+        let notice = tournament.map(|tournament| freeze_notice(&tournament, now));
         Ok(GetRankingResponse {
             edition: edition.number,
             official: official == Some(edition.id),
@@ -163,6 +167,7 @@ impl Service {
                 matches,
                 counted,
             }),
+            freeze_notice: notice.unwrap_or_default(),
         })
     }
 

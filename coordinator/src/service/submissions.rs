@@ -2,7 +2,7 @@
 
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::trace::Span;
-use arbiter_proto::v1::{Submission, Version};
+use arbiter_proto::v1::{EntryForecast, Submission, Version};
 use sqlx::PgConnection;
 use tokio_stream::Stream;
 
@@ -58,7 +58,22 @@ impl Service {
             "submitted"
         );
         self.dispatcher.news();
-        Ok(Version { outlook: self.outlook(&tournament, &submission.bot).await, ..version })
+        let forecast = self.forecast_of_new(&tournament, &submission.bot, version.number).await;
+        let outlook = self.outlook(&tournament, &submission.bot).await;
+        Ok(Version { outlook, forecast, ..version })
+    }
+
+    /// In which edition a version plays that has just been stored.
+    async fn forecast_of_new(
+        &self,
+        tournament: &Tournament,
+        bot: &str,
+        number: i32,
+    ) -> Option<EntryForecast> {
+        let bot = bots::find(&self.pool, tournament.id, bot).await.ok().flatten()?;
+        let versions = bot_list::versions(&self.pool, bot.id).await.ok()?;
+        let row = versions.iter().find(|row| row.version.number == number)?;
+        self.entry_forecast(tournament, &bot, row).await
     }
 
     /// What the next edition of a tournament with this bot will lack. Empty if it will lack
@@ -128,7 +143,7 @@ impl Service {
         if needs_trial {
             self.check_pending(&mut *db, principal).await?;
         }
-        let bot = self.find_or_create_bot(&mut *db, principal, tournament.id, submission).await?;
+        let bot = self.find_or_create_bot(&mut *db, principal, tournament, submission).await?;
         self.undo_withdrawal(&mut *db, tournament, &bot, now).await?;
         let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
         let versions = bot_list::versions(&mut *db, bot.id).await?;
@@ -166,29 +181,32 @@ impl Service {
         Ok(message(&bot, row, Some(principal)))
     }
 
-    /// The bot of a submission, which is created if it is new.
+    /// The bot of a submission, which is created if it is new. A bot of another owner whose
+    /// versions all failed their trials gives up its name.
     async fn find_or_create_bot(
         &self,
         db: &mut PgConnection,
         principal: &Principal,
-        tournament: TournamentId,
+        tournament: &Tournament,
         submission: &Submission,
     ) -> Result<bots::Bot> {
         let name = &submission.bot;
-        let Some(bot) = bots::find(&mut *db, tournament, name).await? else {
-            name.parse::<arbiter_games::BotName>()
-                .map_err(|error| ServiceError::invalid_argument(error.to_string()))?;
-            let owner = (!submission.house).then_some(principal.id);
-            let now = self.now();
-            bots::create(&mut *db, tournament, owner, name, now).await?;
-            let bot = bots::find(&mut *db, tournament, name).await?;
-            return bot.ok_or_else(|| ServiceError::internal("the created bot is missing"));
-        };
-        if submission.house != bot.owner.is_none() || !principal.owns(&bot) {
-            let error = format!("another player's bot is named {name}; choose another name");
-            return Err(ServiceError::permission_denied(error));
+        let found = bots::find_locked(&mut *db, tournament.id, name).await?;
+        if let Some(bot) = found {
+            if submission.house == bot.owner.is_none() && principal.owns(&bot) {
+                return Ok(bot);
+            }
+            if bot.owner.is_none() || !bots::has_only_failed(&mut *db, bot.id).await? {
+                return Err(self.name_taken(db, principal, tournament.id, &bot).await?);
+            }
+            self.free_name(&mut *db, principal, tournament, &bot).await?;
         }
-        Ok(bot)
+        name.parse::<arbiter_games::BotName>()
+            .map_err(|error| ServiceError::invalid_argument(error.to_string()))?;
+        let owner = (!submission.house).then_some(principal.id);
+        bots::create(&mut *db, tournament.id, owner, name, self.now()).await?;
+        let bot = bots::find(&mut *db, tournament.id, name).await?;
+        bot.ok_or_else(|| ServiceError::internal("the created bot is missing"))
     }
 }
 
@@ -213,5 +231,6 @@ pub(super) fn message(
         state: state.as_str().to_owned(),
         reason: verdict.clone().filter(|_| sees_verdict).unwrap_or_default(),
         outlook: String::new(),
+        forecast: None,
     }
 }

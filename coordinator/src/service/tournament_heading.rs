@@ -52,12 +52,12 @@ impl Service {
     }
 
     pub(super) fn heading_of(&self, tournament: &Tournament) -> Result<TournamentHeading> {
-        let title = tournament.settings["title"].as_str().unwrap_or(&tournament.name);
+        let title = tournament.presentation.title.as_ref().unwrap_or(&tournament.name);
         // The public's view, since organisers want to know what the public sees.
         let frozen_since = self.visibility(tournament, &Caller::Anonymous)?.frozen;
         Ok(TournamentHeading {
             name: tournament.name.clone(),
-            title: title.to_owned(),
+            title: title.clone(),
             game: tournament.game.clone(),
             state: tournament.state,
             rounds: rounds_view(&tournament.settings),

@@ -12,8 +12,11 @@ use arbiter_proto::v1::{
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
+use time::OffsetDateTime;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::entry_state::EntryState;
+use super::leaderboard_freeze::{entry_rules, freeze_notice};
 use super::{
     Caller, DefaultEdition, Result, Service, ServiceError, beacon, change, game_packages, micros,
 };
@@ -74,7 +77,8 @@ impl Service {
                     running.push(self.edition_message(edition, None).await?);
                 }
             }
-            tournaments.push(Tournament { description: String::new(), ..message(row, running) });
+            let listed = message(row, running, self.now());
+            tournaments.push(Tournament { description: String::new(), ..listed });
         }
         Ok(ListTournamentsResponse { tournaments })
     }
@@ -315,9 +319,10 @@ impl Service {
             None
         };
         Ok(Tournament {
+            announcements: self.announcements(&row).await?,
             next_edition_at_us: due.map_or(0, micros),
             new_bot_outlook: outlook.unwrap_or_default(),
-            ..message(row, messages)
+            ..message(row, messages, self.now())
         })
     }
 
@@ -349,7 +354,10 @@ impl Service {
             Vec::new()
         };
         let (estimate, slots) = self.completion_estimate(&edition, &census).await?;
-        let plan = self.plan_summary(&edition).await?;
+        let mut db = self.pool.acquire().await?;
+        let row = tournaments::get(&mut *db, edition.tournament).await?;
+        let plan = self.plan_summary(&mut db, row.as_ref(), &edition).await?;
+        drop(db);
         // Played lots may be those of earlier editions.
         let is_waiting =
             |count: &Census| !matches!(count.state, LotState::Counted | LotState::Cancelled);
@@ -364,19 +372,23 @@ impl Service {
             eta_us: estimate.map(|estimate| micros(estimate.eta)),
             rate: estimate.map(|estimate| estimate.rate),
             slots,
+            freeze_notice: row.map(|row| freeze_notice(&row, self.now())).unwrap_or_default(),
             ..edition_summary(&edition, official)
         })
     }
 
     /// How the plan of an edition was made, and the number that it has instead of a requested one.
-    async fn plan_summary(&self, edition: &editions::Edition) -> Result<Option<String>> {
-        let mut db = self.pool.acquire().await?;
-        let row = tournaments::get(&mut *db, edition.tournament).await?;
+    async fn plan_summary(
+        &self,
+        db: &mut PgConnection,
+        row: Option<&tournaments::Tournament>,
+        edition: &editions::Edition,
+    ) -> Result<Option<String>> {
         // The attempt to open an edition reports an error of the file.
         let file =
             row.and_then(|row| TournamentFile::from_json(self.queue.games(), &row.settings).ok());
         let Some(file) = file else { return Ok(None) };
-        Ok(plan_history::summary(&mut db, &file, edition.id).await?)
+        Ok(plan_history::summary(db, &file, edition.id).await?)
     }
 
     /// The state of an edition, and whether it is over.
@@ -400,10 +412,26 @@ pub(super) fn without_estimate(edition: Edition) -> Edition {
     Edition { eta_us: None, rate: None, ..edition }
 }
 
-/// A tournament as a message. Its seed is public once it is over.
-fn message(row: tournaments::Tournament, editions: Vec<Edition>) -> Tournament {
+/// A tournament as a message. Its seed is public once it is over. Settings that cannot be read say
+/// nothing about entry.
+fn message(
+    row: tournaments::Tournament,
+    editions: Vec<Edition>,
+    now: OffsetDateTime,
+) -> Tournament {
     let is_over = row.state != TournamentState::Open;
+    let rules = entry_rules(&row).ok();
+    let entry = EntryState::of(&row, now).ok();
+    let revision = row.revision().to_vec();
+    let freeze_notice = freeze_notice(&row, now);
     Tournament {
+        closes_at_us: rules.and_then(|rules| rules.closes).map(|closes| micros(closes.0)),
+        freeze_at_us: rules.and_then(|rules| rules.freeze).map(|freeze| micros(freeze.0)),
+        entry_open: entry.is_some_and(EntryState::is_open),
+        entry: entry.map(|entry| entry.text(&row.name)).unwrap_or_default(),
+        freeze_notice,
+        revision,
+        announcements: Vec::new(),
         name: row.name,
         game: row.game,
         settings: row.settings.to_string(),

@@ -1,6 +1,6 @@
 //! Trials of submitted versions, for their owners.
 
-use arbiter_proto::v1::{GetTrialRequest, RetryTrialRequest, TrialStatus};
+use arbiter_proto::v1::{GetTrialRequest, RetryTrialRequest, TrialStatus, Version};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -9,6 +9,7 @@ use super::submissions::message;
 use super::{Caller, Principal, ResponseStream, Result, Service, ServiceError, change};
 use crate::access::Role;
 use crate::db::bot_list::{self, TriedVersion};
+use crate::db::tournaments::Tournament;
 use crate::db::trials::TrialState;
 use crate::db::{bots, trials};
 
@@ -21,8 +22,8 @@ impl Service {
         GetTrialRequest { tournament, bot, number }: GetTrialRequest,
     ) -> Result<ResponseStream<TrialStatus>> {
         let principal = caller.require(Role::Player)?.clone();
-        let (_, bot) = self.managed_bot(&principal, &tournament, &bot).await?;
-        let mut last = self.trial(&principal, &bot, number).await?;
+        let (tournament, bot) = self.managed_bot(&principal, &tournament, &bot).await?;
+        let mut last = self.trial(&principal, &tournament, &bot, number).await?;
         let (sender, states) = mpsc::channel(1);
         let mut changes = self.changes.subscribe();
         let service = self.clone();
@@ -32,7 +33,7 @@ impl Service {
                 && !is_over(&last)
                 && changes.changed_unless(sender.closed()).await
             {
-                match service.trial(&principal, &bot, number).await {
+                match service.trial(&principal, &tournament, &bot, number).await {
                     Ok(status) if status == last => {}
                     Ok(status) => {
                         last = status.clone();
@@ -55,8 +56,8 @@ impl Service {
         GetTrialRequest { tournament, bot, number }: GetTrialRequest,
     ) -> Result<TrialStatus> {
         let principal = caller.require(Role::Player)?;
-        let (_, bot) = self.managed_bot(principal, &tournament, &bot).await?;
-        self.trial(principal, &bot, number).await
+        let (tournament, bot) = self.managed_bot(principal, &tournament, &bot).await?;
+        self.trial(principal, &tournament, &bot, number).await
     }
 
     /// Retries a trial that was set aside after too many faults.
@@ -79,7 +80,7 @@ impl Service {
         let detail = change(json!({"state": "aside"}), json!({"state": "waiting"}));
         self.commit_change(transaction, principal, "retry trial", &subject, Some(detail)).await?;
         self.dispatcher.news();
-        self.trial(principal, &bot, version.number).await
+        self.trial(principal, &tournament, &bot, version.number).await
     }
 
     /// A version of a bot. Number 0 means the newest version.
@@ -94,12 +95,14 @@ impl Service {
     async fn trial(
         &self,
         principal: &Principal,
+        tournament: &Tournament,
         bot: &bots::Bot,
         number: i32,
     ) -> Result<TrialStatus> {
         let row = self.version(bot, number).await?;
         let id = row.version.id;
-        let version = Some(message(bot, &row, Some(principal)));
+        let forecast = self.entry_forecast(tournament, bot, &row).await;
+        let version = Some(Version { forecast, ..message(bot, &row, Some(principal)) });
         let Some(trial) = trials::get(&self.pool, id).await? else {
             return Ok(TrialStatus { version, ..TrialStatus::default() });
         };

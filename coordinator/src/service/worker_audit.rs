@@ -10,7 +10,7 @@ use arbiter_proto::v1::{
 };
 use serde_json::json;
 
-use super::{Caller, Result, Service, ServiceError, match_name, micros};
+use super::{Caller, ErrorKind, Result, Service, ServiceError, match_name, micros};
 use crate::access::Role;
 use crate::db::match_audits::{self, AuditCount, AuditKind, AuditState, Difference};
 use crate::db::tournaments;
@@ -20,6 +20,8 @@ use crate::db::workers::{self, Worker};
 
 /// The longest reason, in characters.
 const MAX_REASON: usize = 1000;
+/// Maximum number of workers that an error names.
+const MAX_LISTED: usize = 20;
 
 impl Service {
     /// Lists all workers with their audit in one tournament, or in all if the name is empty.
@@ -82,7 +84,8 @@ impl Service {
             let error = format!("write a reason of 1 to {MAX_REASON} characters");
             return Err(ServiceError::invalid_argument(error));
         }
-        let worker = self.find_worker(name).await?;
+        let Worker { id: worker, name, .. } = &self.find_worker(name).await?;
+        let worker = *worker;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         let suspended = worker_suspensions::suspend(&mut *db, worker, reason, self.now()).await;
@@ -104,8 +107,8 @@ impl Service {
         request: ReinstateWorkerRequest,
     ) -> Result<ReinstateWorkerResponse> {
         let principal = caller.require(Role::Organiser)?;
-        let name = request.worker.as_str();
-        let worker = self.find_worker(name).await?;
+        let Worker { id: worker, name, .. } = &self.find_worker(&request.worker).await?;
+        let worker = *worker;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         let reason = worker_suspensions::reinstate(&mut *db, worker, self.now()).await?;
@@ -119,10 +122,40 @@ impl Service {
         Ok(ReinstateWorkerResponse {})
     }
 
-    async fn find_worker(&self, name: &str) -> Result<WorkerId> {
-        let row = workers::find(&self.pool, name).await?;
-        Ok(row.ok_or_else(|| ServiceError::missing("worker", name))?.id)
+    /// The worker with this name, or else the only worker of the token with this name.
+    pub(super) async fn find_worker(&self, name: &str) -> Result<Worker> {
+        let name = name.trim();
+        if let Some(worker) = workers::find(&self.pool, name).await? {
+            return Ok(worker);
+        }
+        let mut of_token = workers::of_token(&self.pool, name).await?;
+        if of_token.len() > 1 {
+            let names = known_names(&of_token);
+            return Err(ServiceError::invalid_argument(format!(
+                "`{name}` is a token with several workers; name one of them: {names}"
+            )));
+        }
+        if let Some(worker) = of_token.pop() {
+            return Ok(worker);
+        }
+        let known = workers::list(&self.pool).await?;
+        let hint = if known.is_empty() {
+            "no worker has connected yet".to_owned()
+        } else {
+            format!("known workers: {}", known_names(&known))
+        };
+        let error = format!("there is no worker `{name}`; {hint}");
+        Err(ServiceError::new(ErrorKind::NotFound, error))
     }
+}
+
+/// The names of workers in a message.
+fn known_names(workers: &[Worker]) -> String {
+    let names: Vec<_> =
+        workers.iter().take(MAX_LISTED).map(|worker| worker.name.as_str()).collect();
+    let more = workers.len().saturating_sub(MAX_LISTED);
+    let suffix = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.join(", ") + &suffix
 }
 
 /// A worker with its audit counts.

@@ -258,7 +258,7 @@ async fn official_edition(
 }
 
 /// The time from the first change to the opening.
-fn window(file: &TournamentFile) -> time::Duration {
+pub(crate) fn window(file: &TournamentFile) -> time::Duration {
     time::Duration::milliseconds(file.submissions.window.floor_millis())
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
+mod edited;
 mod game_defaults;
 mod inline_boards;
 mod inline_package;
@@ -21,12 +22,15 @@ mod parse_keys;
 mod presentation;
 mod stages;
 mod submissions;
+mod template;
 mod toml_tree;
 mod validate;
 
 use crate::db::tournaments::Presentation;
 use crate::game_package;
 pub use crate::queue::{Audit, Share};
+pub use edited::EditedFile;
+pub(crate) use presentation::markdown;
 pub use submissions::{Moment, Submissions};
 use toml_tree::Source;
 

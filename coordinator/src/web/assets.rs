@@ -5,15 +5,17 @@ use std::sync::LazyLock;
 use axum::http::header;
 use axum::response::IntoResponse;
 
+use super::invitations;
+
 /// Browsers cache assets for 5 minutes, so a new version is visible soon.
 const CACHE_CONTROL: &str = "public, max-age=300";
 
-/// The style sheets of the pages, the forms, the replays and the projector.
+/// The style sheets of the pages, the forms, the invitations, the replays and the projector.
 static STYLE_SHEET: LazyLock<String> = LazyLock::new(|| {
     let pages = include_str!("assets/arbiter.css");
     let forms = include_str!("assets/forms.css");
     let projector = include_str!("assets/projector.css");
-    [pages, forms, arbiter_replay::STYLE, projector].concat()
+    [pages, forms, invitations::STYLE, arbiter_replay::STYLE, projector].concat()
 });
 
 /// The style sheet of all pages. A page that contains it needs no request for it.

@@ -57,7 +57,7 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
             @if let Some(running) = &card.running {
                 p {
                     "Edition " (running.number) ": " (layout::edition_progress(running))
-                    @if running.eta_us.is_some() { ", " (layout::estimate(running, now)) }
+                    @if running.eta_us.is_some() { ", " (layout::time_left(running, now)) }
                 }
             }
             @if let Some(leader) = &card.leader { p { (leads(card, leader)) } }

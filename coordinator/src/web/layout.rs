@@ -165,9 +165,10 @@ pub(super) fn components(columns: &[String]) -> String {
     format!(" ({})", labels.join(", "))
 }
 
-/// An error message as a sentence: with a capital letter and a full stop.
+/// An error message as a sentence, with a full stop. It may begin with a name, so its first letter
+/// stays as it is.
 pub(super) fn sentence(message: &str) -> String {
-    format!("{}.", label(message).trim_end_matches('.'))
+    format!("{}.", message.trim_end_matches('.'))
 }
 
 /// The components of a score, separated by spaces.
@@ -187,14 +188,19 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// The speed and the estimated end of an edition, if known.
 pub(super) fn estimate(edition: &Edition, now: OffsetDateTime) -> Markup {
     let (Some(eta), Some(rate)) = (edition.eta_us, edition.rate) else { return html! {} };
-    let left = OffsetDateTime::from_unix_timestamp_nanos(i128::from(eta) * 1000).ok();
-    let left = left.map(|eta| (eta - now).whole_seconds().max(0)).unwrap_or_default();
+    let left = from_micros(eta).map_or(0, |eta| (eta - now).whole_seconds().max(0));
     html! {
         span.estimate {
             (format_rate(rate)) " on " (count(edition.slots, "slot", "slots")) ", estimated end "
             (timestamp(eta)) " (in " (format_seconds(left)) ")"
         }
     }
+}
+
+/// When an edition will be complete, if known: `done in 3 min`.
+pub(super) fn time_left(edition: &Edition, now: OffsetDateTime) -> Markup {
+    let end = edition.eta_us.and_then(from_micros);
+    html! { @if let Some(end) = end { "done " (relative(end.max(now), now)) } }
 }
 
 /// A rate in matches per second as text.
@@ -228,8 +234,12 @@ pub(super) fn format_micros(micros: u64) -> String {
 
 /// A time in UTC, from microseconds since 1970.
 pub(super) fn timestamp(micros: i64) -> Markup {
-    let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok();
-    html! { @if let Some(at) = at { (time(at)) } }
+    html! { @if let Some(at) = from_micros(micros) { (time(at)) } }
+}
+
+/// The time that is this many microseconds after 1970. None if it is out of range.
+pub(super) fn from_micros(micros: i64) -> Option<OffsetDateTime> {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok()
 }
 
 /// A time in UTC.

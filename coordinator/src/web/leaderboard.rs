@@ -183,6 +183,9 @@ pub(super) fn forfeits(place: &Standing) -> String {
 
 fn paging(page_query: &LeaderboardQuery, board: &GetRankingResponse) -> Markup {
     let next = page_query.offset.saturating_add(ROWS_PER_PAGE);
+    if page_query.offset == 0 && next >= board.bots {
+        return html! {};
+    }
     html! {
         nav.paging aria-label="Pages" {
             @if page_query.offset > 0 {

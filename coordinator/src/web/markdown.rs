@@ -21,7 +21,7 @@ const TABLE_END: &str = "</div>\n";
 
 /// Renders a text. Its headings are one level lower, below the heading of the page. Their ids begin
 /// with `prefix`, so that they differ from those of the page and of other texts on it.
-pub(super) fn render(text: &str, prefix: &'static str) -> Markup {
+pub(super) fn render(text: &str, prefix: &str) -> Markup {
     let mut filter =
         Filter { prefix, events: Vec::new(), open: Vec::new(), heading: None, ids: HashSet::new() };
     for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
@@ -35,7 +35,7 @@ pub(super) fn render(text: &str, prefix: &'static str) -> Markup {
 /// The events of a text, made harmless.
 struct Filter<'a> {
     /// The beginning of the ids of headings.
-    prefix: &'static str,
+    prefix: &'a str,
     events: Vec<Event<'a>>,
     /// Whether each open element is kept.
     open: Vec<bool>,

@@ -61,13 +61,25 @@ impl Upload {
         &mut self,
         name: &str,
     ) -> Result<impl Stream<Item = Result<Vec<u8>, ServiceError>>, WebError> {
-        Ok(self.field(name).await?.map(|chunk| match chunk {
+        Ok(self.file(name).await?.1)
+    }
+
+    /// The file name of the next field, which must have this name, and its pieces for the service.
+    /// The file name is empty if the client sent none.
+    pub(super) async fn file(
+        &mut self,
+        name: &str,
+    ) -> Result<(String, impl Stream<Item = Result<Vec<u8>, ServiceError>>), WebError> {
+        let field = self.field(name).await?;
+        let file_name = field.file_name().unwrap_or_default().to_owned();
+        let pieces = field.map(|chunk| match chunk {
             Ok(chunk) => Ok(chunk.to_vec()),
             Err(error) => Err(ServiceError::invalid_argument(format!(
                 "the upload is incomplete: {}",
                 error.body_text()
             ))),
-        }))
+        });
+        Ok((file_name, pieces))
     }
 
     /// Reads a name, without surrounding white space.

@@ -16,6 +16,7 @@ use super::actions::Button;
 use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::layout;
+use super::return_path::ReturnPath;
 use crate::access::Secret;
 use crate::access::token_throttle::Origin;
 use crate::service::{Caller, ErrorKind, Service, ServiceError};
@@ -130,22 +131,30 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The login page.
-pub(super) async fn form(session: Session) -> Markup {
-    login_page(&session, None)
+/// Whether the browser reached this server through a proxy with TLS.
+pub(super) fn is_https(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https")
 }
 
-fn login_page(session: &Session, error: Option<&str>) -> Markup {
+/// The login page.
+pub(super) async fn form(session: Session, headers: HeaderMap) -> Markup {
+    login_page(&session, &ReturnPath::of_request(&headers), None)
+}
+
+/// The login page. A successful login leads to `next`.
+fn login_page(session: &Session, next: &ReturnPath, error: Option<&str>) -> Markup {
     let body = html! {
         (layout::error_message(error))
         p {
-            "Leaderboards are public. Only organisers and the owner of a bot can see its records and "
-            "output. Log in with the token from your organiser. It begins with "
+            "Leaderboards, matches and most replays are public. Log in to submit bots and to see the "
+            "output of your own ones. The token is from your organiser. It begins with "
             code { "arb_" } "."
         }
         form method="post" action="/login" {
+            input type="hidden" name="next" value=(next.as_str());
             label for="token" { "Token" }
-            input #token type="password" name="token" autocomplete="current-password" required;
+            input #token type="password" name="token" autocomplete="current-password" required
+                data-from-link;
             button type="submit" { "Log in" }
         }
     };
@@ -156,6 +165,9 @@ fn login_page(session: &Session, error: Option<&str>) -> Markup {
 #[derive(Debug, Deserialize)]
 pub(super) struct Login {
     token: String,
+    /// The page to which the login returns.
+    #[serde(default)]
+    next: String,
 }
 
 pub(super) async fn login(
@@ -170,28 +182,36 @@ pub(super) async fn login(
             "the login form comes from another site; open /login on this server and log in there",
         ));
     }
-    let token = Secret::from(login.token.trim().to_owned());
+    let next = ReturnPath::of_text(&login.next);
+    let token = match Secret::typed(&login.token) {
+        Ok(token) => token,
+        Err(error) => {
+            let message = layout::sentence(&layout::label(&error.to_string()));
+            return Ok(refused_login(&session, &next, &message));
+        }
+    };
     let is_valid = match session.service.log_in(&token, &origin).await {
         Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
-            return Ok(too_many_attempts(&session, &error));
+            return Ok(too_many_attempts(&session, &next, &error));
         }
         result => result?,
     };
-    let is_well_formed =
-        token.text().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if !is_valid || !is_well_formed {
+    if !is_valid {
         let error = "The token is invalid, expired or revoked. Check that it is complete, or ask your \
             organiser for a new one.";
-        let page = login_page(&session, Some(error));
-        return Ok((StatusCode::UNAUTHORIZED, page).into_response());
+        return Ok(refused_login(&session, &next, error));
     }
-    let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
-    Ok(redirect_with_cookie(token.text(), MAX_AGE_S, secure))
+    Ok(redirect_with_cookie(token.text(), MAX_AGE_S, is_https(&headers), &next))
+}
+
+/// The login page with an error.
+fn refused_login(session: &Session, next: &ReturnPath, error: &str) -> Response {
+    (StatusCode::UNAUTHORIZED, login_page(session, next, Some(error))).into_response()
 }
 
 /// The response after too many invalid tokens.
-fn too_many_attempts(session: &Session, error: &ServiceError) -> Response {
-    let page = login_page(session, Some(error.message()));
+fn too_many_attempts(session: &Session, next: &ReturnPath, error: &ServiceError) -> Response {
+    let page = login_page(session, next, Some(error.message()));
     let mut response = (StatusCode::TOO_MANY_REQUESTS, page).into_response();
     if let Some(seconds) = error.retry_after_s() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -200,15 +220,15 @@ fn too_many_attempts(session: &Session, error: &ServiceError) -> Response {
 }
 
 pub(super) async fn logout(_: CsrfForm<Button>) -> Response {
-    redirect_with_cookie("", 0, false)
+    redirect_with_cookie("", 0, false, &ReturnPath::default())
 }
 
-/// Sets the cookie and redirects to the home page. A `max_age` of 0 s deletes the cookie.
-fn redirect_with_cookie(token: &str, max_age: u32, secure: bool) -> Response {
+/// Sets the cookie and redirects to a page. A `max_age` of 0 s deletes the cookie.
+fn redirect_with_cookie(token: &str, max_age: u32, secure: bool, next: &ReturnPath) -> Response {
     let secure = if secure { "; Secure" } else { "" };
     let cookie = format!(
         "{COOKIE_NAME}={token}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Strict{secure}"
     );
     let cookie = HeaderValue::from_str(&cookie).expect("a token is plain text");
-    ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+    ([(header::SET_COOKIE, cookie)], Redirect::to(next.as_str())).into_response()
 }

@@ -1,16 +1,20 @@
-//! Submitting a version in a browser: an uploaded archive, as `arbiter submit` sends it.
+//! Submitting a version in a browser: an archive, as `arbiter submit` sends it, or one source file,
+//! which is packed here with the manifest that it lacks. No archive is read here.
 
 use std::fmt::Write as _;
+use std::pin::Pin;
 
+use arbiter_packages::{MAX_SOURCE_FILE, SourceFile};
 use arbiter_proto::v1::{
     Bot, GetTournamentRequest, ListBotsRequest, Submission, Tournament, Version,
 };
 use axum::extract::{Multipart, Path, Query};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio_stream::{Stream, StreamExt as _};
 
 use super::error::WebError;
 use super::multipart::Upload;
@@ -18,12 +22,12 @@ use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{flash, layout};
 use crate::access::Role;
-use crate::service::MAX_BUNDLE;
+use crate::service::{MAX_BUNDLE, ServiceError};
 
 /// Maximum size of the form: a bundle and 1 MiB for the other fields.
 pub(super) const MAX_FORM_BYTES: usize = MAX_BUNDLE + (1 << 20);
-/// The file types that the file dialog offers.
-const ARCHIVE_TYPES: &str = ".zip,.tar,.tar.gz,.tgz,.tar.zst,.zst";
+/// The endings of the names of archives.
+const ARCHIVE_ENDINGS: [&str; 6] = [".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst", ".zst"];
 
 /// The query string of the form: the bot to preselect.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -51,8 +55,8 @@ pub(super) async fn submit(
 ) -> Result<Response, WebError> {
     let mut upload = Upload::checked(multipart, &session, &headers).await?;
     let bot = upload.name("bot").await?;
-    match forward_bundle(&session, &tournament, &bot, upload).await {
-        Ok(Version { number, .. }) => {
+    match forward_upload(&session, &tournament, &bot, upload).await {
+        Ok(Version { bot, number, .. }) => {
             let path = format!("/t/{tournament}/bots/{bot}/versions/{number}");
             Ok(flash::redirect(&path, "submit").into_response())
         }
@@ -63,17 +67,62 @@ pub(super) async fn submit(
     }
 }
 
-/// Streams the uploaded bundle to the service.
-async fn forward_bundle(
+/// Passes the upload to the service: an archive as it arrives, a single file packed.
+async fn forward_upload(
     session: &Session,
     tournament: &str,
     bot: &str,
     mut upload: Upload,
 ) -> Result<Version, WebError> {
-    let submission =
-        Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house: false };
-    let pieces = upload.pieces("bundle").await?;
-    Ok(session.service.submit_version(&session.caller, &submission, pieces).await?)
+    let (file, pieces) = upload.file("bundle").await?;
+    let mut pieces = Box::pin(pieces);
+    let head = pieces.next().await.transpose()?.unwrap_or_default();
+    let submit = async |bot: &str, pieces: BundlePieces<'_>| {
+        let submission =
+            Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house: false };
+        Ok(session.service.submit_version(&session.caller, &submission, pieces).await?)
+    };
+    if is_archive(&file, &head) {
+        if bot.is_empty() {
+            return Err(bad_request("enter the name of the bot: an archive does not give it"));
+        }
+        let pieces = tokio_stream::once(Ok(head)).chain(pieces);
+        return submit(bot, Box::pin(pieces)).await;
+    }
+    let mut contents = head;
+    while let Some(piece) = pieces.next().await.transpose()? {
+        contents.extend(piece);
+        if contents.len() > MAX_SOURCE_FILE {
+            // The rest is not needed to refuse the file.
+            break;
+        }
+    }
+    let source = SourceFile::new(&file, contents).map_err(bad_request)?;
+    let name = match bot {
+        "" => source.name.ok_or_else(|| bad_request("enter a name for the bot"))?,
+        name => name.parse().map_err(bad_request)?,
+    };
+    let archive = source.bot.tar_gz(name.as_str()).map_err(bad_request)?;
+    submit(name.as_str(), Box::pin(tokio_stream::once(Ok(archive)))).await
+}
+
+/// The pieces of a bundle.
+type BundlePieces<'a> = Pin<Box<dyn Stream<Item = Result<Vec<u8>, ServiceError>> + Send + 'a>>;
+
+/// The first bytes of archives: gzip, zip, Zstandard.
+const ARCHIVE_MARKS: [&[u8]; 3] = [b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"];
+
+/// Whether a file is an archive, by its name or by its first bytes. An empty upload is none, but is
+/// refused like one.
+fn is_archive(file: &str, head: &[u8]) -> bool {
+    let file = file.to_lowercase();
+    head.is_empty()
+        || ARCHIVE_ENDINGS.iter().any(|ending| file.ends_with(ending))
+        || ARCHIVE_MARKS.iter().any(|mark| head.starts_with(mark))
+}
+
+fn bad_request(message: impl ToString) -> WebError {
+    WebError::new(StatusCode::BAD_REQUEST, message.to_string())
 }
 
 /// Renders the form with the submitted name and the error, if any.
@@ -98,29 +147,35 @@ async fn render(
 }
 
 fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> Markup {
+    let endings: Vec<_> = SourceFile::endings().collect();
+    let archives = ARCHIVE_ENDINGS.map(str::to_owned);
+    let file_types = [&archives[..], &endings].concat().join(",");
     html! {
         form.fields method="post" enctype="multipart/form-data"
             action={ "/t/" (tournament) "/submit" } {
             (layout::csrf_field(session))
             p {
                 label for="bot" { "Bot name" }
-                input #bot name="bot" value=(bot) required maxlength="64"
+                input #bot name="bot" value=(bot) maxlength="64"
                     pattern="[A-Za-z0-9._\\-]+" list="own" autocomplete="off"
                     aria-describedby="bot-help";
                 datalist #own { @for bot in own_bots { option value=(bot.name) {} } }
                 small #bot-help {
                     "To update a bot, enter its name. A new name creates a new bot. Names have 1 to 64 "
-                    "characters: letters (A–Z, a–z), digits, dots, underscores and hyphens."
+                    "characters: letters (A–Z, a–z), digits, dots, underscores and hyphens. Without a "
+                    "name, a single file gives the bot its own: " code { "mybot.py" } " becomes "
+                    code { "mybot" } "."
                 }
             }
             p {
-                label for="bundle" { "Archive" }
-                input #bundle type="file" name="bundle" required accept=(ARCHIVE_TYPES)
+                label for="bundle" { "Source file or archive" }
+                input #bundle type="file" name="bundle" required accept=(file_types)
                     aria-describedby="bundle-help";
                 small #bundle-help {
-                    "A .zip, .tar, .tar.gz or .tar.zst archive of the bot's directory, which must contain "
-                    "bot.toml. Maximum size: " (MAX_BUNDLE >> 20) " MiB. A worker builds the bot as "
-                    "bot.toml specifies."
+                    "One source file (" (endings.join(", ")) ", at most " (MAX_SOURCE_FILE >> 20)
+                    " MiB): the file type gives the language. Or a .zip, .tar, .tar.gz or .tar.zst "
+                    "archive of the bot's directory with its bot.toml, at most " (MAX_BUNDLE >> 20)
+                    " MiB. A worker builds the bot."
                 }
             }
             p { button type="submit" { "Submit" } }

@@ -2,7 +2,8 @@
 //! and the newest matches.
 
 use arbiter_proto::v1::{
-    Edition, GetTournamentRequest, ListSetAsideRequest, Tournament, WatchEditionRequest,
+    Announcement, Edition, GetTournamentRequest, ListSetAsideRequest, SetAsideMatch, Tournament,
+    WatchEditionRequest,
 };
 use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Response};
@@ -16,8 +17,11 @@ use super::leaderboard::{self, LeaderboardQuery};
 use super::organise::set_aside;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{layout, matches, sse};
+use super::{layout, markdown, matches, sse};
 use crate::service::{ErrorKind, ServiceError};
+
+/// The number of announcements that are not collapsed.
+const MAX_ANNOUNCEMENTS: usize = 2;
 
 /// The front page. It also exists before there is a leaderboard.
 pub(super) async fn show(
@@ -65,22 +69,34 @@ async fn beside_state(
     details: &Tournament,
     main: &Markup,
 ) -> Result<Markup, WebError> {
-    let request = ListSetAsideRequest { tournament: details.name.clone() };
-    let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
+    let aside = matches_set_aside(session, details).await?;
     let newest = match details.editions.first() {
         Some(edition) => matches::newest(session, &details.name, edition.number).await,
         None => html! {},
     };
     Ok(html! {
         div.columns {
-            div.main { (main) }
+            div.main { (announcements(details)) (main) }
             aside aria-label="State of the tournament" {
                 (progress(details, session.service.now(), &newest))
                 (set_aside(&aside, None))
-                (taking_part(details))
+                (taking_part(details, session))
             }
         }
     })
+}
+
+/// The matches for which the running edition waits.
+async fn matches_set_aside(
+    session: &Session,
+    details: &Tournament,
+) -> Result<Vec<SetAsideMatch>, WebError> {
+    let newest = details.editions.first();
+    if !newest.is_some_and(|newest| newest.lots.iter().any(|lot| lot.state == "aside")) {
+        return Ok(Vec::new());
+    }
+    let request = ListSetAsideRequest { tournament: details.name.clone() };
+    Ok(session.service.list_set_aside(&session.caller, request).await?.matches)
 }
 
 /// Why there is no leaderboard, and what comes next.
@@ -142,14 +158,55 @@ fn next_edition(tournament: &Tournament) -> Markup {
     }
 }
 
-/// How to enter a bot.
-fn taking_part(details: &Tournament) -> Markup {
+/// Whether bots can enter, and how.
+fn taking_part(details: &Tournament, session: &Session) -> Markup {
+    let closes = details.closes_at_us.and_then(layout::from_micros);
     html! {
         section aria-labelledby="taking-part" {
             h2 #taking-part { "Taking part" }
-            p {
-                a href={ "/t/" (details.name) "/how-to-play" } { "How to play " (details.game) }
+            @match closes {
+                Some(closes) if details.entry_open => p {
+                    "Entry is open until " (layout::time(closes)) " ("
+                    (layout::relative(closes, session.service.now())) ")."
+                },
+                _ if details.entry_open => p { "Entry is open." },
+                _ => p { (layout::sentence(&layout::label(&details.entry))) },
             }
+            p { a href={ "/t/" (details.name) "/how-to-play" } { "How to play " (details.game) } }
+            @if details.entry_open {
+                p {
+                    a href={ "/t/" (details.name) "/submit" } { "Submit a bot" }
+                    @if !session.is_logged_in() { " with the token from your organiser" }
+                }
+            }
+        }
+    }
+}
+
+/// What the organisers announced, newest first. Older announcements are collapsed.
+fn announcements(details: &Tournament) -> Markup {
+    let (newest, older) =
+        details.announcements.split_at(details.announcements.len().min(MAX_ANNOUNCEMENTS));
+    html! {
+        @if !newest.is_empty() {
+            section.announcements aria-label="Announcements" {
+                @for one in newest { (announcement(one)) }
+                @if !older.is_empty() {
+                    details {
+                        summary { "Older announcements" }
+                        @for one in older { (announcement(one)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn announcement(one: &Announcement) -> Markup {
+    html! {
+        article.notice {
+            p.quiet { (layout::timestamp(one.at_us)) }
+            (markdown::render(&one.text, &format!("announcement-{}-", one.number)))
         }
     }
 }
@@ -185,6 +242,5 @@ fn edition_state(edition: &Edition, now: OffsetDateTime) -> Markup {
                 ". No worker is connected; start one with " code { "arbiter worker" }
             }
         }
-        @if edition.state == "running" { p.lots { (layout::lot_counts(edition)) } }
     }
 }

@@ -39,26 +39,29 @@ impl Tab {
         Self::Organise,
     ];
 
-    /// Its label and its path below the tournament. None if the reader has no such tab.
-    fn link(
-        self,
-        heading: &TournamentHeading,
-        session: &Session,
-    ) -> Option<(&'static str, &'static str)> {
-        Some(match self {
+    /// Its label and its path below the tournament.
+    fn link(self, heading: &TournamentHeading) -> (&'static str, &'static str) {
+        match self {
             Self::Leaderboard => ("Leaderboard", ""),
             Self::Matches => ("Matches", "/matches"),
-            Self::Rounds => match heading.rounds? {
-                RoundsView::Bracket => ("Bracket", "/bracket"),
-                RoundsView::Rounds => ("Rounds", "/rounds"),
-            },
+            Self::Rounds if heading.rounds == Some(RoundsView::Bracket) => ("Bracket", "/bracket"),
+            Self::Rounds => ("Rounds", "/rounds"),
             Self::Bots => ("Bots", "/bots"),
             Self::HeadToHead => ("Head to head", "/matrix"),
             Self::Statistics => ("Statistics", "/statistics"),
             Self::HowToPlay => ("How to play", "/how-to-play"),
             Self::About => ("About", "/about"),
-            Self::Organise => session.caller.is_organiser().then_some(("Organise", "/organise"))?,
-        })
+            Self::Organise => ("Organise", "/organise"),
+        }
+    }
+
+    /// Whether the reader has this tab.
+    fn is_shown(self, heading: &TournamentHeading, session: &Session) -> bool {
+        match self {
+            Self::Rounds => heading.rounds.is_some(),
+            Self::Organise => session.caller.is_organiser(),
+            _ => true,
+        }
     }
 }
 
@@ -96,8 +99,7 @@ impl<'a> TournamentPage<'a> {
             let title = self.title.as_deref().unwrap_or(self.tournament);
             return layout::page(title, session, body);
         };
-        let tab = self.tab.link(&heading, session);
-        let (tab_label, tab_path) = tab.unwrap_or(("Leaderboard", ""));
+        let (tab_label, tab_path) = self.tab.link(&heading);
         let is_front = self.tab == Tab::Leaderboard && self.title.is_none();
         let title = match &self.title {
             Some(title) => title.as_str(),
@@ -168,9 +170,10 @@ fn breadcrumbs(crumbs: &[(&str, String)]) -> Markup {
 /// Links to the pages of a tournament. The tab labelled `current` is marked.
 fn tabs(heading: &TournamentHeading, session: &Session, current: &str) -> Markup {
     let path = format!("/t/{}", heading.name);
+    let shown = Tab::ALL.into_iter().filter(|tab| tab.is_shown(heading, session));
     html! {
         nav.tabs aria-label=(heading.title) {
-            @for (label, below) in Tab::ALL.into_iter().filter_map(|tab| tab.link(heading, session)) {
+            @for (label, below) in shown.map(|tab| tab.link(heading)) {
                 a href={ (path) (below) } aria-current=[(label == current).then_some("page")] { (label) }
             }
             @if heading.is_open(session.service.now()) {

@@ -2,7 +2,7 @@
 
 use crate::service::ErrorKind;
 use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
-use arbiter_proto::v1::{GetBotRequest, GetTrialRequest, TrialStatus, Version};
+use arbiter_proto::v1::{EntryForecast, GetBotRequest, GetTrialRequest, TrialStatus, Version};
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
@@ -91,6 +91,7 @@ fn trial(status: &TrialStatus) -> Markup {
             @if status.ahead > 0 { "; " (layout::count(status.ahead, "trial", "trials")) " ahead" }
             @if !version.reason.is_empty() { ": " (version.reason) }
         }
+        @if let Some(forecast) = &version.forecast { (entry_forecast(forecast)) }
         @if !status.evidence.is_empty() {
             h2 { "Evidence" }
             pre.evidence { (status.evidence) }
@@ -105,6 +106,19 @@ fn trial(status: &TrialStatus) -> Markup {
                 summary { "Build log" }
                 pre { (status.log) }
             }
+        }
+    }
+}
+
+/// In which edition the version plays, with a link to the page that shows it.
+fn entry_forecast(forecast: &EntryForecast) -> Markup {
+    let text = forecast.text();
+    let text = text[..1].to_uppercase() + &text[1..];
+    html! {
+        p.forecast {
+            (text)
+            @if forecast.at_us > 0 { " " (layout::timestamp(forecast.at_us)) }
+            ". " a href=(forecast.path) { "Follow edition " (forecast.edition) }
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Format;
 use crate::failure::Failure;
 use crate::output::eprint_line;
-use crate::output::{self, Columns, Output, matches, merge};
+use crate::output::{self, Columns, Output, matches, merge, non_empty};
 
 /// Prints a page that starts after `offset` standings; `estimate` says when the running edition
 /// will be complete.
@@ -62,7 +62,8 @@ fn heading(page: &GetRankingResponse) -> String {
     let official = if page.official { "official" } else { "not official" };
     let edition = page.edition;
     let counted = page.counted;
-    format!("edition {edition}, {official}: {counted} of {} counted", matches(page.matches))
+    let frozen = non_empty(&page.freeze_notice).map(|text| format!("; {text}")).unwrap_or_default();
+    format!("edition {edition}, {official}: {counted} of {} counted{frozen}", matches(page.matches))
 }
 
 /// The progress of the running edition, if it is another one.

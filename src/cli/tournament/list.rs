@@ -3,12 +3,13 @@
 use arbiter_coordinator::service::SetAsideGroup;
 use arbiter_coordinator::tournament::file::readable_settings;
 use arbiter_proto::v1::{
-    Edition, GetTournamentRequest, ListSetAsideRequest, ListTournamentsRequest, LotCount,
-    SetAsideMatch, Tournament,
+    Announcement, Edition, GetTournamentRequest, ListSetAsideRequest, ListTournamentsRequest,
+    LotCount, SetAsideMatch, Tournament,
 };
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::announce::announcements_json;
 use super::beacon::{beacon_json, beacon_line};
 use crate::cli::client::{Client, TournamentArgs};
 use crate::failure::Failure;
@@ -114,6 +115,12 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
         out.line(&format!("seed {}", hex(seed)))?;
     }
     out.line(&beacon_line(tournament))?;
+    if !tournament.entry.is_empty() {
+        out.line(&tournament.entry)?;
+    }
+    if !tournament.freeze_notice.is_empty() {
+        out.line(&format!("leaderboards {}", tournament.freeze_notice))?;
+    }
     if !tournament.last_error.is_empty() {
         out.line(&format!("cannot start an edition: {}", tournament.last_error))?;
     }
@@ -134,6 +141,11 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
     if !tournament.description.is_empty() {
         out.line("")?;
         tournament.description.lines().try_for_each(|line| out.line(&format!("  {line}")))?;
+    }
+    for Announcement { number, at_us, text } in &tournament.announcements {
+        out.line("")?;
+        out.line(&format!("announcement {number}, {}:", moment(*at_us)))?;
+        text.lines().try_for_each(|line| out.line(&format!("  {line}")))?;
     }
     let header = ["edition", "state", "counted", "matches", "lots"];
     let mut table = Columns::new(header, &[1, 4]);
@@ -195,7 +207,7 @@ fn show_group(out: &mut Output, tournament: &str, group: &SetAsideGroup) -> Resu
 const MAX_SETTING: usize = 160;
 
 /// A setting as text, shortened if it is long.
-fn shorten(value: &Value) -> String {
+pub(super) fn shorten(value: &Value) -> String {
     let text = value.to_string();
     if text.chars().count() <= MAX_SETTING {
         return text;
@@ -218,7 +230,9 @@ pub(in crate::cli) fn settings(tournament: &Tournament) -> Map<String, Value> {
 /// A tournament with its editions as JSON.
 pub(super) fn tournament_json(tournament: &Tournament) -> Value {
     let editions: Value = tournament.editions.iter().map(edition_json).collect();
-    merge(outline_json(tournament), json!({ "editions": editions }))
+    let announcements = announcements_json(tournament);
+    let details = json!({ "editions": editions, "announcements": announcements });
+    merge(outline_json(tournament), details)
 }
 
 /// A tournament without its editions as JSON.
@@ -231,6 +245,13 @@ fn outline_json(tournament: &Tournament) -> Value {
         "game": tournament.game,
         "state": tournament.state,
         "replays": tournament.replays,
+        "entry": json!({
+            "open": tournament.entry_open,
+            "closes_at": tournament.closes_at_us.map(moment_json),
+            "text": non_empty(&tournament.entry),
+        }),
+        "freeze_at": tournament.freeze_at_us.map(moment_json),
+        "frozen": non_empty(&tournament.freeze_notice),
         "seed_hash": hex(&tournament.seed_hash),
         "seed": (!tournament.seed.is_empty()).then(|| hex(&tournament.seed)),
         "beacon": beacon_json(tournament.beacon.as_ref()),
@@ -254,6 +275,7 @@ pub(super) fn edition_json(edition: &Edition) -> Value {
         "eta": edition.eta_us.map(moment_json),
         "rate": edition.rate,
         "slots": edition.slots,
+        "frozen": non_empty(&edition.freeze_notice),
     });
     merge(merge(identity, counts), progress)
 }

@@ -152,5 +152,9 @@ fn line(edition: &Edition, is_over: bool) -> String {
     let lots = if is_waiting { format!("; lots: {}", lots(&edition.lots)) } else { String::new() };
     let estimate =
         completion_estimate(edition).map(|estimate| format!("; {estimate}")).unwrap_or_default();
-    format!("edition {number}: {state}{official}, {counted} of {planned} counted{lots}{estimate}")
+    let frozen = &edition.freeze_notice;
+    let frozen = if frozen.is_empty() { String::new() } else { format!("; leaderboards {frozen}") };
+    format!(
+        "edition {number}: {state}{official}, {counted} of {planned} counted{lots}{estimate}{frozen}"
+    )
 }

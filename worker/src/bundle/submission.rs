@@ -7,9 +7,11 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Cursor, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use arbiter_games::BotName;
+use arbiter_packages::{MAX_SOURCE_FILE, SourceFile};
 use flate2::read::MultiGzDecoder;
 use thiserror::Error;
 use zip::ZipArchive;
@@ -124,16 +126,15 @@ pub(super) fn repack(
 }
 
 impl Submission {
-    /// Packs a directory, an archive or an executable file. Builds nothing.
+    /// Packs a directory, an archive, an executable file, or a source file of a known language.
+    /// Builds nothing.
     pub fn read(path: &Path) -> Result<Self, SubmissionError> {
         let to_error = |cause: String| SubmissionError { path: Some(path.to_owned()), cause };
         if path.is_dir() {
             return Self::directory(path, ToString::to_string, to_error);
         }
         let Some(format) = ArchiveFormat::of(path) else {
-            let bot = Bot::load(path)?;
-            let bundle = Bundle::of(&bot).map_err(|error| to_error(error.to_string()))?;
-            return Ok(Self { name: bot.name, bundle });
+            return Self::file(path, to_error);
         };
         let to = tempfile::tempdir()
             .map_err(|error| to_error(format!("cannot create a temporary directory: {error}")))?;
@@ -142,6 +143,39 @@ impl Submission {
         result.map_err(|error| to_error(error.to_string()))?;
         let top = top(to.path()).map_err(|error| to_error(error.to_string()))?;
         Self::directory(&top, |error| error.within(&top), to_error)
+    }
+
+    /// Packs an executable file, or a source file of a known language.
+    fn file(
+        path: &Path,
+        to_error: impl Fn(String) -> SubmissionError,
+    ) -> Result<Self, SubmissionError> {
+        let mode = fs::metadata(path).map(|metadata| metadata.permissions().mode());
+        if mode.is_ok_and(|mode| mode & 0o111 != 0) {
+            let bot = Bot::load(path)?;
+            let bundle = Bundle::of(&bot).map_err(|error| to_error(error.to_string()))?;
+            return Ok(Self { name: bot.name, bundle });
+        }
+        let contents = read_at_most(path, MAX_SOURCE_FILE as u64)
+            .map_err(|error| to_error(error.to_string()))?;
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let SourceFile { name, bot } = SourceFile::new(name, contents)
+            .map_err(|error| SubmissionError { path: None, cause: error.to_string() })?;
+        let name = name.ok_or_else(|| {
+            to_error("its name cannot be a bot's name; rename the file".to_owned())
+        })?;
+        let to = tempfile::tempdir()
+            .map_err(|error| to_error(format!("cannot create a temporary directory: {error}")))?;
+        for file in bot.files(name.as_str()) {
+            let path = to.path().join(file.path);
+            fs::write(&path, file.contents).map_err(|error| to_error(error.to_string()))?;
+            if file.is_executable {
+                let mode = fs::Permissions::from_mode(0o755);
+                fs::set_permissions(&path, mode).map_err(|error| to_error(error.to_string()))?;
+            }
+        }
+        let bundle = Bundle::of_source(to.path()).map_err(|error| to_error(error.to_string()))?;
+        Ok(Self { name, bundle })
     }
 
     fn directory(

@@ -432,6 +432,18 @@ fn drop_privileges(separate_users: bool, missing: MissingFeatures) -> io::Result
     Ok(())
 }
 
+/// The options of Java after the size of its heap. A JVM has few processors here, and may not write
+/// files for its monitoring tools.
+const JAVA_OPTIONS: &str = "m -XX:+UseSerialGC -XX:-UsePerfData";
+
+/// Whether a line of a program's standard error only tells that a JVM has read the options of
+/// [`environment`]. Every JVM writes it, and no variable for options is silent.
+pub(crate) fn is_runtime_notice(line: &[u8]) -> bool {
+    let options = line.strip_prefix(b"Picked up JAVA_TOOL_OPTIONS: -Xmx");
+    let heap = options.and_then(|rest| rest.trim_ascii_end().strip_suffix(JAVA_OPTIONS.as_bytes()));
+    heap.is_some_and(|heap| heap.iter().all(u8::is_ascii_digit))
+}
+
 /// The environment of programs. It tells language runtimes how much memory they may use.
 fn environment(limits: &Limits) -> Vec<CString> {
     let memory = limits.memory.mebibytes();
@@ -445,7 +457,7 @@ fn environment(limits: &Limits) -> Vec<CString> {
         "LANG=C.UTF-8".to_owned(),
         "USER=bot".to_owned(),
         "PYTHONDONTWRITEBYTECODE=1".to_owned(),
-        format!("JAVA_TOOL_OPTIONS=-Xmx{heap}m -XX:+UseSerialGC -XX:-UsePerfData"),
+        format!("JAVA_TOOL_OPTIONS=-Xmx{heap}{JAVA_OPTIONS}"),
         format!("GOMEMLIMIT={heap}MiB"),
         format!("NODE_OPTIONS=--max-old-space-size={heap}"),
         format!("DOTNET_GCHeapHardLimit={:#x}", heap << 20),

@@ -77,6 +77,7 @@ pub use cpu_affinity::{SlotThread, slot_cores};
 pub use doctor::{DoctorReport, DoctorRow};
 pub use guarantees::{Enforcement, Finding, Guarantee, Level, SandboxReport};
 pub use host::{Host, SandboxError};
+pub(crate) use init::is_runtime_notice;
 pub use jail::{ClosedJail, Jail};
 pub use jail_config::{Bytes, BytesError, JailConfig, Limits, Ponder};
 pub use loopback_listener::LoopbackListener;

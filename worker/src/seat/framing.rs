@@ -52,9 +52,12 @@ impl ProtocolWarnings {
     }
 
     /// Checks the white space after a reply, with the newlines that end it.
-    fn check_after(&mut self, blank: &[u8]) {
+    fn check_after(&mut self, reply: &[u8], blank: &[u8], framing: &Framing) {
         self.carriage_returns |= blank.contains(&b'\r');
-        self.trailing_blanks |= blank.iter().any(|byte| matches!(byte, b' ' | b'\t'));
+        // GTP writes a reply without a text as `= `, with the blank.
+        let is_bare = *framing == Framing::Gtp && matches!(reply, b"=" | b"?");
+        let rest = blank.strip_prefix(b" ").filter(|_| is_bare).unwrap_or(blank);
+        self.trailing_blanks |= rest.iter().any(|byte| matches!(byte, b' ' | b'\t'));
     }
 }
 
@@ -107,7 +110,7 @@ impl ReplyFramer {
         self.warnings.check_before(&after[..after.len() - pending.len()]);
         let mut reply = std::mem::replace(&mut self.pending, pending);
         let text_len = reply[..end].trim_ascii_end().len();
-        self.warnings.check_after(&reply[text_len..end]);
+        self.warnings.check_after(&reply[..text_len], &reply[text_len..end], &self.framing);
         reply.truncate(text_len);
         self.line = 0;
         self.searched = 0;
@@ -222,6 +225,21 @@ mod tests {
         assert_eq!(replies(Framing::Gtp, bytes), expected);
         assert!(replies(Framing::Gtp, b"= pass\n").is_empty());
         assert_eq!(replies(Framing::Gtp, b"pass\n\n= pass\n\n"), ["pass", "= pass"]);
+    }
+
+    #[test]
+    fn a_bare_reply_of_gtp_may_have_its_blank() {
+        let warns = |framing: Framing, bytes: &[u8]| {
+            let mut frames = ReplyFramer::new(framing, OutputLimits::BOT);
+            frames.push(bytes);
+            while frames.take().is_some() {}
+            frames.warnings().trailing_blanks
+        };
+        assert!(!warns(Framing::Gtp, b"= \n\n=\n\n? \n\n= pass\n\n"));
+        for unclean in [&b"=  \n\n"[..], b"= pass \n\n", b"= \n \n", b"=\t\n\n"] {
+            assert!(warns(Framing::Gtp, unclean), "{:?}", String::from_utf8_lossy(unclean));
+        }
+        assert!(warns(Framing::Line, b"= \n"));
     }
 
     #[test]

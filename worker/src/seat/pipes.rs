@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::PipeFlags;
 
 use crate::fault::{Context as _, Fault};
-use crate::sandbox::Process;
+use crate::sandbox::{Process, is_runtime_notice};
 
 /// Number of stored bytes of a bot's standard error.
 const TAIL: usize = 64 * 1024;
@@ -223,6 +223,13 @@ impl Tail {
         self.dropped += surplus;
     }
 
+    /// Adds output of a program, without the lines that a language runtime writes because of the
+    /// environment of programs: no author can avoid them.
+    pub(crate) fn push_output(&mut self, bytes: &[u8]) {
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        lines.filter(|line| !is_runtime_notice(line)).for_each(|line| self.push(line));
+    }
+
     /// Reads the available standard error, at most one pipe's capacity. Closes it at end of file.
     pub(crate) fn drain(
         &mut self,
@@ -231,7 +238,7 @@ impl Tail {
     ) -> Result<(), Fault> {
         let Some(stderr) = &process.stderr else { return Ok(()) };
         match buffer.read(stderr)? {
-            ReadResult::Bytes(count) => self.push(buffer.front(count)),
+            ReadResult::Bytes(count) => self.push_output(buffer.front(count)),
             ReadResult::Nothing => {}
             ReadResult::End => process.stderr = None,
         }
@@ -263,5 +270,16 @@ mod tests {
         let (bytes, dropped) = tail.finish();
         assert_eq!((bytes.len(), dropped), (TAIL, 300_000 - TAIL));
         assert_eq!(bytes.last(), Some(&u8::try_from(299 % 251).unwrap()));
+    }
+
+    #[test]
+    fn a_tail_has_no_notices_of_the_environment() {
+        let mut tail = Tail::default();
+        let notice = "Picked up JAVA_TOOL_OPTIONS: -Xmx250m -XX:+UseSerialGC -XX:-UsePerfData\n";
+        tail.push_output(format!("{notice}one\n").as_bytes());
+        tail.push_output(notice.as_bytes());
+        let own = "Picked up JAVA_TOOL_OPTIONS: -Xmx9m\ntwo";
+        tail.push_output(own.as_bytes());
+        assert_eq!(tail.finish(), (format!("one\n{own}").into_bytes(), 0));
     }
 }

@@ -4,6 +4,7 @@
 use arbiter_games::Game;
 use arbiter_proto::limits::Bytes;
 
+use crate::hints;
 use crate::match_runner::SeatSummary;
 use crate::sandbox::Limits;
 
@@ -15,17 +16,8 @@ const HIGH_MEMORY_PERCENT: u64 = 80;
 
 /// Warnings from one match.
 pub(super) fn from_match(game: &Game, bad_answers: u32, summary: &SeatSummary) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let tolerated = summary.usage.warnings;
-    if tolerated.carriage_returns {
-        warnings.push("its lines end with CR LF: write LF only".to_owned());
-    }
-    if tolerated.trailing_blanks {
-        warnings.push("its lines end with blanks: remove them".to_owned());
-    }
-    if tolerated.leading_blanks {
-        warnings.push("blanks or empty lines precede its replies: remove them".to_owned());
-    }
+    let tolerated = hints::tolerated(summary.usage.warnings);
+    let mut warnings: Vec<_> = tolerated.into_iter().map(str::to_owned).collect();
     if bad_answers > 0 {
         warnings
             .push(format!("{game} tolerated replies that broke its rules: see its documentation"));

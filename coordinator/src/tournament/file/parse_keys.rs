@@ -1,8 +1,9 @@
 //! Reads the keys of a tournament file.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use arbiter_games::{Games, Micros, Params, Seed};
+use arbiter_games::{Game, Games, Micros, Params, Seed};
 use arbiter_proto::settings::{GamePackage, StateScope};
 use arbiter_schedule::Schedule;
 use serde::Deserialize;
@@ -88,6 +89,27 @@ impl TournamentFile {
         };
         validate::validate(file, source)
     }
+}
+
+/// The names of all keys of a file for a game, with dots, such as `limits.memory`: those that people
+/// write. Keys of stages and of packages are left out.
+pub(super) fn known_keys(game: &Game) -> BTreeSet<String> {
+    let official = TournamentFile::official("any", game);
+    let section = |name: &str, keys: Vec<&str>| -> Vec<String> {
+        keys.into_iter().map(|key| format!("{name}.{key}")).collect()
+    };
+    let kinds = KINDS.iter().flat_map(|(_, keys)| keys.iter().copied());
+    let sections = [
+        section("params", game.param_keys()),
+        section("schedule", ["kind"].into_iter().chain(kinds).collect()),
+        section("clock", keys(&object(&official.clock))),
+        section("limits", keys(&object(&official.limits))),
+        section("submissions", submission_keys(&object(&official.submissions))),
+        section("public", vec!["replays"]),
+        section("audit", keys(&object(&official.audit))),
+        section("house", vec!["bots"]),
+    ];
+    TOP.into_iter().map(ToOwned::to_owned).chain(sections.into_iter().flatten()).collect()
 }
 
 /// The names of keys, for a message.
@@ -287,8 +309,12 @@ fn board_list(
 
 fn submissions(source: &Source, official: &TournamentFile) -> Result<Submissions, FileError> {
     let official = object(&official.submissions);
-    let allowed: Vec<_> = keys(&official).into_iter().chain(["closes", "freeze"]).collect();
-    section(source, "submissions", &official, &allowed, from_value)
+    section(source, "submissions", &official, &submission_keys(&official), from_value)
+}
+
+/// The keys of `[submissions]`. `official` has those with defaults.
+fn submission_keys(official: &Map<String, Value>) -> Vec<&str> {
+    keys(official).into_iter().chain(["closes", "freeze"]).collect()
 }
 
 fn house(source: &Source) -> Result<Vec<String>, FileError> {

@@ -10,9 +10,9 @@ use super::toml_tree::Source;
 use crate::db::tournaments::{Presentation, Replays};
 
 /// Maximum length of a title, in characters.
-pub(crate) const MAX_TITLE: usize = 100;
+pub(super) const MAX_TITLE: usize = 100;
 /// Maximum length of a description, in bytes.
-pub(crate) const MAX_DESCRIPTION: usize = 20_000;
+pub(super) const MAX_DESCRIPTION: usize = 20_000;
 
 /// Reads the keys.
 pub(super) fn read(source: &Source) -> Result<Presentation, FileError> {

@@ -11,6 +11,7 @@ use super::*;
 use crate::db::tournaments::Replays;
 
 mod stages;
+mod template;
 
 /// Parses a file of this game with these lines. They begin at line 3.
 fn file(game: &str, lines: &str) -> Result<TournamentFile, FileError> {

@@ -51,7 +51,7 @@ resource! {
 forward! {
     pages
     ListSetAsideMatches { tournament } => list_set_aside(v1::ListSetAsideRequest { tournament }).matches;
-    ListTokens {} => list_tokens(v1::ListTokensRequest {}).tokens;
+    ListTokens {} => list_tokens(v1::ListTokensRequest::default()).tokens;
 }
 
 resource! {

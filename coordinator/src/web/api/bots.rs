@@ -33,6 +33,12 @@ resource! {
         newest: Option<Version> = message.newest.map(Version::from);
         /// Its newest version, if that has not entered yet.
         pending: Option<Version> = message.pending.map(Version::from);
+        /// When its first version was submitted.
+        #[schemars(extend("format" = "date-time"))]
+        created_at: Option<String> = rfc3339_from_micros(message.created_at_us);
+        /// `withdrawn`, `suspended`, `entered` if a version entered, otherwise the state of its
+        /// newest version.
+        state: String;
     }
 }
 
@@ -51,6 +57,30 @@ resource! {
         state: String;
         /// Why the trial failed or was set aside. Only for its owner and organisers.
         reason: Option<String> = non_empty(message.reason);
+        /// In which edition it plays. Only in trials; null if it plays in none.
+        forecast: Option<EntryForecast> = message.forecast.map(EntryForecast::from);
+    }
+}
+
+resource! {
+    /// In which edition a version plays, and when.
+    EntryForecast(message: v1::EntryForecast) {
+        /// The number of the newest edition with the version, or of the next edition.
+        edition: i32;
+        /// `planning`, `running` or `complete` for an edition that exists. For the next edition:
+        /// `due` if the time at which it opens is known, `next` if not, `manual` if an organiser
+        /// opens it, or `short` if more bots must enter first.
+        state: String = message.state.clone();
+        /// Whether the version must pass its trial first.
+        after_trial: bool;
+        /// When a `due` edition opens.
+        #[schemars(extend("format" = "date-time"))]
+        opens_at: Option<String> = (message.state == "due").then(|| rfc3339_from_micros(message.at_us)).flatten();
+        /// When a `running` edition will be complete at the present rate.
+        #[schemars(extend("format" = "date-time"))]
+        complete_at: Option<String> = (message.state == "running" && message.at_us > 0).then(|| rfc3339_from_micros(message.at_us)).flatten();
+        /// The page that shows the edition.
+        page: String = message.path;
     }
 }
 

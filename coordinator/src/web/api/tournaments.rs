@@ -3,6 +3,8 @@
 #![expect(clippy::struct_field_names, reason = "JSON field names")]
 
 use arbiter_proto::v1;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::endpoint::{Handler, RequestContext};
@@ -32,6 +34,17 @@ resource! {
         state: String;
         /// When everyone may see the records of its matches: `never`, `after_close` or `always`.
         replays: String;
+        /// Whether and until when owners can enter bots.
+        entry: Entry = Entry {
+            open: message.entry_open,
+            closes_at: message.closes_at_us.and_then(rfc3339_from_micros),
+            text: message.entry,
+        };
+        /// From when on the public sees no newer leaderboard; null if never.
+        #[schemars(extend("format" = "date-time"))]
+        freeze_at: Option<String> = message.freeze_at_us.and_then(rfc3339_from_micros);
+        /// `frozen since … until the tournament ends`; null if its leaderboards are not frozen.
+        frozen: Option<String> = non_empty(message.freeze_notice);
         /// The BLAKE3 hash of its seed, published at its creation.
         seed_hash: Option<String> = hex_hash(&message.seed_hash);
         /// Its seed; null until the tournament is over.
@@ -49,6 +62,8 @@ resource! {
         /// What the next edition will lack if one more bot enters: bots, or a number that the
         /// schedule requests. Null if it will lack nothing, and in lists.
         new_bot_outlook: Option<String> = non_empty(message.new_bot_outlook);
+        /// The announcements of its organisers, newest first; empty in lists.
+        announcements: Vec<Announcement> = all(message.announcements);
         /// The tournament file, without the seed.
         settings: Map<String, Value> = serde_json::from_str(&message.settings).unwrap_or_default();
         /// The newest edition. In lists: the running edition, if any.
@@ -56,6 +71,31 @@ resource! {
         /// The number of the edition with the official leaderboard. Not in lists.
         official: Option<i32> = message.editions.iter().find(|edition| edition.official).map(|edition| edition.number);
     }
+}
+
+resource! {
+    /// An announcement of the organisers.
+    Announcement(message: v1::Announcement) {
+        /// Its number, from 1.
+        number: i32;
+        /// When it was posted.
+        #[schemars(extend("format" = "date-time"))]
+        at: Option<String> = rfc3339_from_micros(message.at_us);
+        /// Markdown.
+        text: String;
+    }
+}
+
+/// Whether owners can enter bots.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Entry {
+    /// Whether they can enter bots now.
+    open: bool,
+    /// When entry closes or closed; null if it never closes.
+    #[schemars(extend("format" = "date-time"))]
+    closes_at: Option<String>,
+    /// In words, with the reason if entry is closed.
+    text: String,
 }
 
 resource! {

@@ -31,3 +31,18 @@ for (const section of document.querySelectorAll("[data-live]")) {
   document.addEventListener("visibilitychange", connect);
   connect();
 }
+
+// The link on an invitation has the token in its fragment, which browsers do not send. It fills the
+// login form, and leaves the address bar and the history.
+const loginToken = document.querySelector("input[data-from-link]");
+if (loginToken) {
+  const fillFromLink = () => {
+    const token = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (!token) return;
+    loginToken.value = token;
+    history.replaceState(null, "", location.pathname);
+    loginToken.form.querySelector("button").focus();
+  };
+  addEventListener("hashchange", fillFromLink);
+  fillFromLink();
+}

@@ -1,0 +1,63 @@
+//! Whether bots can enter a tournament, in words for people. Pages, commands and refusals use the
+//! same words.
+
+use time::OffsetDateTime;
+
+use super::leaderboard_freeze::entry_rules;
+use super::{Result, Service, format_time};
+use crate::db::tournaments::{Tournament, TournamentState};
+
+/// Whether bots can enter a tournament.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryState {
+    /// Owners can enter bots, until this time if there is one.
+    Open(Option<OffsetDateTime>),
+    /// Entry closed at this time.
+    Closed(OffsetDateTime),
+    /// The tournament is over.
+    Over,
+}
+
+impl EntryState {
+    /// The state at a time.
+    pub(super) fn of(tournament: &Tournament, now: OffsetDateTime) -> Result<Self> {
+        if tournament.state != TournamentState::Open {
+            return Ok(Self::Over);
+        }
+        let closes = entry_rules(tournament)?.closes.map(|closes| closes.0);
+        Ok(match closes {
+            Some(closes) if closes <= now => Self::Closed(closes),
+            closes => Self::Open(closes),
+        })
+    }
+
+    /// Whether owners can enter bots.
+    pub(super) fn is_open(self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
+    /// The state of a tournament's entry in one line, with the reason if it is closed.
+    pub(super) fn text(self, tournament: &str) -> String {
+        match self {
+            Self::Open(None) => {
+                format!("entry to {tournament} is open; an owner needs a token of role player")
+            }
+            Self::Open(Some(closes)) => format!(
+                "entry to {tournament} is open until {}; an owner needs a token of role player",
+                format_time(closes)
+            ),
+            Self::Closed(closed) => format!(
+                "entry to {tournament} closed at {}: no bot can enter, leave or change any more",
+                format_time(closed)
+            ),
+            Self::Over => format!("tournament {tournament} is over: no bot can enter or leave"),
+        }
+    }
+}
+
+impl Service {
+    /// Whether bots can enter a tournament now.
+    pub(super) fn entry_state(&self, tournament: &Tournament) -> Result<EntryState> {
+        EntryState::of(tournament, self.now())
+    }
+}

@@ -1,0 +1,108 @@
+//! The bots of one owner in all tournaments, and their newest matches.
+
+use arbiter_proto::v1::{
+    Bot, GetBotLogRequest, GetStandingRequest, GetStandingResponse, LeaderboardRef, LogEntry,
+};
+
+use super::bots::bot_message;
+use super::{Caller, ErrorKind, Result, Service};
+use crate::access::{Role, Token};
+use crate::db::{bot_list, tokens};
+
+/// Maximum number of bots, most recently submitted first.
+const MAX_BOTS: i64 = 100;
+/// The number of bots whose matches are listed.
+const BOTS_WITH_MATCHES: usize = 8;
+/// The number of matches of each of these bots.
+const MATCHES: u32 = 5;
+
+/// A bot of the caller.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnBot {
+    /// The name of its tournament.
+    pub(crate) tournament: String,
+    pub(crate) bot: Bot,
+    /// Its place on the official leaderboard, if it has one that the caller may see.
+    pub(crate) place: Option<GetStandingResponse>,
+}
+
+/// A match of a bot of the caller.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnMatch {
+    /// The name of the tournament.
+    pub(crate) tournament: String,
+    /// The name of the caller's bot.
+    pub(crate) bot: String,
+    pub(crate) entry: LogEntry,
+}
+
+impl Service {
+    /// The caller's token. `None` if the caller has no valid token.
+    pub(crate) async fn own_token(&self, caller: &Caller) -> Result<Option<Token>> {
+        let Some(principal) = caller.principal() else { return Ok(None) };
+        Ok(tokens::get(&self.pool, principal.id).await?)
+    }
+
+    /// The bots of the caller in all tournaments, most recently submitted first.
+    pub(crate) async fn own_bots(&self, caller: &Caller) -> Result<Vec<OwnBot>> {
+        let principal = caller.require(Role::Player)?;
+        let rows = bot_list::of_owner(&self.pool, principal.id, MAX_BOTS).await?;
+        let mut bots = Vec::with_capacity(rows.len());
+        for row in rows {
+            let bot = bot_message(&row, caller);
+            let place = self.official_place(caller, &row.tournament, &bot.name).await?;
+            bots.push(OwnBot { tournament: row.tournament, bot, place });
+        }
+        Ok(bots)
+    }
+
+    /// The place of a bot on the leaderboard that the caller sees. `None` if it has none.
+    async fn official_place(
+        &self,
+        caller: &Caller,
+        tournament: &str,
+        bot: &str,
+    ) -> Result<Option<GetStandingResponse>> {
+        let board = LeaderboardRef { tournament: tournament.to_owned(), edition: None };
+        let request = GetStandingRequest { leaderboard: Some(board), bot: bot.to_owned() };
+        match self.get_standing(caller, request).await {
+            Ok(place) => Ok(Some(place)),
+            // There is no leaderboard, or not with this bot, or it is frozen.
+            Err(error)
+                if [
+                    ErrorKind::NotFound,
+                    ErrorKind::FailedPrecondition,
+                    ErrorKind::PermissionDenied,
+                ]
+                .contains(&error.kind()) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The newest matches of the most recently submitted of these bots.
+    pub(crate) async fn own_matches(
+        &self,
+        caller: &Caller,
+        bots: &[OwnBot],
+    ) -> Result<Vec<OwnMatch>> {
+        let mut matches = Vec::new();
+        for OwnBot { tournament, bot, .. } in bots.iter().take(BOTS_WITH_MATCHES) {
+            let request = GetBotLogRequest {
+                tournament: tournament.clone(),
+                bot: bot.name.clone(),
+                limit: MATCHES,
+                forfeits: false,
+            };
+            let log = self.get_bot_log(caller, request).await?;
+            matches.extend(log.entries.into_iter().map(|entry| OwnMatch {
+                tournament: tournament.clone(),
+                bot: bot.name.clone(),
+                entry,
+            }));
+        }
+        Ok(matches)
+    }
+}

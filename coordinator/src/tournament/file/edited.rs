@@ -1,0 +1,148 @@
+//! Edits of a tournament file: the file with some keys changed, and how two files differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arbiter_games::Games;
+use serde_json::{Map, Value, json};
+
+use super::parse_keys::known_keys;
+use super::toml_tree::{SECTIONS, Source};
+use super::{FileError, TournamentFile, object};
+use crate::db::tournaments::{Replays, Tournament};
+
+/// The file of a tournament as an organiser edited it, with the text for error messages.
+#[derive(Debug)]
+pub struct EditedFile {
+    /// The edited file.
+    pub file: TournamentFile,
+    source: Source,
+}
+
+impl EditedFile {
+    /// The error for a key with dots, such as `limits.memory`.
+    pub fn blame(&self, key: &str, cause: &str) -> FileError {
+        let (section, name) = split(key);
+        self.source.blame(section, name, cause)
+    }
+}
+
+impl TournamentFile {
+    /// The file of a stored tournament, without its seed.
+    ///
+    /// # Errors
+    /// If this release cannot read it.
+    pub fn stored(games: &Games, row: &Tournament) -> Result<Self, FileError> {
+        Ok(Self {
+            presentation: row.presentation.clone(),
+            beacon: row.beacon.as_ref().map(|beacon| beacon.name.clone()),
+            ..Self::from_json(games, &row.settings)?
+        })
+    }
+
+    /// Another text of this file. Keys that it leaves out have their defaults.
+    ///
+    /// # Errors
+    /// Like [`TournamentFile::parse`].
+    pub fn rewritten(games: &Games, text: &str) -> Result<EditedFile, FileError> {
+        let source = Source::of_toml(text)?;
+        Ok(EditedFile { file: Self::read(games, &source)?, source })
+    }
+
+    /// This file with the keys of `changes`, which are lines of a tournament file. The keys of
+    /// `unset`, with dots, return to their defaults. A key may lack its section if no other section
+    /// has it.
+    ///
+    /// # Errors
+    /// Like [`TournamentFile::parse`], without lines.
+    pub fn with_changes(
+        &self,
+        games: &Games,
+        changes: &str,
+        unset: &[String],
+    ) -> Result<EditedFile, FileError> {
+        let without_line = |error: FileError| FileError { line: None, ..error };
+        let mut root = self.all_keys();
+        let known = known_keys(self.game());
+        for key in unset {
+            let Some(full) = full_key(&known, key) else {
+                let cause = "there is no such key".to_owned();
+                return Err(FileError { line: None, what: key.clone(), cause });
+            };
+            let (section, name) = split(full);
+            match root.get_mut(section) {
+                Some(Value::Object(keys)) => keys.shift_remove(name),
+                _ => root.shift_remove(name),
+            };
+        }
+        for (key, value) in Source::of_toml(changes).map_err(without_line)?.root {
+            let full = full_key(&known, &key).unwrap_or(&key);
+            match (split(full), value) {
+                (("", name), Value::Object(changed)) => match root.get_mut(name) {
+                    Some(Value::Object(keys)) => keys.extend(changed),
+                    _ => drop(root.insert(name.to_owned(), Value::Object(changed))),
+                },
+                (("", name), value) => drop(root.insert(name.to_owned(), value)),
+                ((section, name), value) => {
+                    let keys = root.entry(section).or_insert_with(|| json!({}));
+                    keys[name] = value;
+                }
+            }
+        }
+        let source = Source::of_json(&Value::Object(root))?;
+        Ok(EditedFile { file: Self::read(games, &source).map_err(without_line)?, source })
+    }
+
+    /// All keys of this file as a tree, besides the seed.
+    pub(super) fn all_keys(&self) -> Map<String, Value> {
+        let mut root = object(&self.to_json());
+        root.insert("audit".to_owned(), json!(self.audit));
+        let presentation = &self.presentation;
+        let texts = [
+            ("title", &presentation.title),
+            ("description", &presentation.description),
+            ("beacon", &self.beacon),
+        ];
+        for (key, text) in texts {
+            root.extend(text.as_ref().map(|text| (key.to_owned(), json!(text))));
+        }
+        root.insert("public".to_owned(), json!({ "replays": presentation.replays }));
+        root
+    }
+
+    /// The values of all keys, by their names with dots, such as `limits.memory`.
+    pub fn values(&self) -> BTreeMap<String, Value> {
+        let mut values = BTreeMap::new();
+        for (key, value) in self.all_keys() {
+            match value {
+                Value::Object(keys) if SECTIONS.contains(&key.as_str()) => values
+                    .extend(keys.into_iter().map(|(name, value)| (format!("{key}.{name}"), value))),
+                value => drop(values.insert(key, value)),
+            }
+        }
+        values
+    }
+
+    /// When everyone may see the records of its matches.
+    pub fn replays(&self) -> Replays {
+        self.presentation.replays
+    }
+}
+
+/// The whole name of a known key, which may lack its section if that is clear.
+fn full_key<'a>(known: &'a BTreeSet<String>, key: &str) -> Option<&'a str> {
+    if let Some(full) = known.get(key) {
+        return Some(full);
+    }
+    let mut found = known.iter().filter(|full| split(full).1 == key);
+    let only = found.next()?;
+    found.next().is_none().then_some(only)
+}
+
+/// The section and the name of a key with dots; the section is empty at the top.
+fn split(key: &str) -> (&'static str, &str) {
+    let section = key.split_once('.').and_then(|(section, name)| {
+        let section = SECTIONS.into_iter().find(|known| *known == section)?;
+        Some((section, name))
+    });
+    section.unwrap_or(("", key))
+}

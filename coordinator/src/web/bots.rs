@@ -1,0 +1,215 @@
+//! The bots of a tournament: owner, newest version and state. Organisers also see the players who
+//! were invited and have not submitted.
+
+use std::cmp::Reverse;
+
+use arbiter_proto::v1::{Bot, InvitedPlayer, ListBotsRequest, ListInvitedRequest, Version};
+use axum::extract::{Path, Query};
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+
+use super::error::WebError;
+use super::layout;
+use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
+use super::version::state_text;
+
+const BOTS_PER_PAGE: usize = 200;
+
+/// The order of the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    /// Newest submission first.
+    #[default]
+    Newest,
+    Name,
+    Owner,
+    State,
+}
+
+impl Order {
+    const ALL: [(Self, &str, &str); 4] = [
+        (Self::Newest, "newest", "newest first"),
+        (Self::Name, "name", "name"),
+        (Self::Owner, "owner", "owner"),
+        (Self::State, "state", "state"),
+    ];
+
+    fn sort(self, bots: &mut [Bot]) {
+        match self {
+            Self::Newest => bots.sort_by_key(|bot| Reverse(last_submission(bot))),
+            Self::Name => bots.sort_by_key(|bot| bot.name.to_lowercase()),
+            Self::Owner => {
+                bots.sort_by_key(|bot| (bot.owner.to_lowercase(), bot.name.to_lowercase()));
+            }
+            Self::State => bots.sort_by_key(|bot| (bot.state.clone(), bot.name.to_lowercase())),
+        }
+    }
+}
+
+/// The query string of the page.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct BotsQuery {
+    sort: Order,
+    /// A part of the name of a bot or its owner.
+    q: String,
+    offset: usize,
+}
+
+impl BotsQuery {
+    /// The query string of this page in another order or from another bot on.
+    fn link(&self, sort: &str, offset: usize) -> String {
+        let q = utf8_percent_encode(&self.q, NON_ALPHANUMERIC);
+        format!("?sort={sort}&q={q}&offset={offset}")
+    }
+}
+
+/// The page.
+pub(super) async fn show(
+    session: Session,
+    Path(tournament): Path<String>,
+    Query(query): Query<BotsQuery>,
+) -> Result<Markup, WebError> {
+    let Session { service, caller, .. } = &session;
+    let request = ListBotsRequest { tournament: tournament.clone() };
+    let mut bots = service.list_bots(caller, request).await?.bots;
+    let invited = if caller.is_organiser() {
+        let request = ListInvitedRequest { tournament: tournament.clone() };
+        Some(service.list_invited(caller, request).await?.players)
+    } else {
+        None
+    };
+    let total = bots.len();
+    let text = query.q.trim().to_lowercase();
+    bots.retain(|bot| {
+        [&bot.name, &bot.owner].iter().any(|name| name.to_lowercase().contains(&text))
+    });
+    query.sort.sort(&mut bots);
+    let body = html! {
+        @if total == 0 {
+            p {
+                "No bot has entered yet. "
+                a href={ "/t/" (tournament) "/how-to-play" } { "How to play" } " shows how to write one, and "
+                a href={ "/t/" (tournament) "/submit" } { "Submit" } " enters it."
+            }
+        } @else {
+            (search(&query, total))
+            @if bots.is_empty() { p { "No bot or owner has this in its name." } }
+            @else { (table(&tournament, &query, &bots)) }
+        }
+        @if let Some(invited) = &invited { (invited_players(invited)) }
+    };
+    Ok(TournamentPage::new(&tournament, Tab::Bots).render(&session, &body).await)
+}
+
+/// The search form and the links that sort the list.
+fn search(query: &BotsQuery, total: usize) -> Markup {
+    html! {
+        form.search method="get" role="search" {
+            label for="q" { "Bot or owner" }
+            input #q type="search" name="q" value=(query.q);
+            @for (order, name, _) in Order::ALL {
+                @if order == query.sort { input type="hidden" name="sort" value=(name); }
+            }
+            button type="submit" { "Search" }
+        }
+        nav.paging aria-label="Order" {
+            span { (layout::count(total, "bot", "bots")) ", sorted by" }
+            @for (order, name, label) in Order::ALL {
+                a href=(query.link(name, 0)) aria-current=[(order == query.sort).then_some("true")] {
+                    (label)
+                }
+            }
+        }
+    }
+}
+
+fn table(tournament: &str, query: &BotsQuery, bots: &[Bot]) -> Markup {
+    let heads = ["Bot", "Owner", "Version", "Submitted", "First submitted", "State"];
+    let row = |bot: &Bot| {
+        html! {
+            th scope="row" { (layout::bot_link(tournament, &bot.name)) }
+            td { @if bot.owner.is_empty() { em { "house" } } @else { (bot.owner) } }
+            (version_cells(bot))
+            td { (layout::timestamp(bot.created_at_us)) }
+            td { (state(bot)) }
+        }
+    };
+    let sort = Order::ALL.into_iter().find(|(order, ..)| *order == query.sort);
+    let sort = sort.map_or("", |(_, name, _)| name);
+    let shown = bots.iter().skip(query.offset).take(BOTS_PER_PAGE);
+    let next = query.offset.saturating_add(BOTS_PER_PAGE);
+    html! {
+        (layout::table("Bots", "bots", &heads, shown.map(row)))
+        @if query.offset > 0 || next < bots.len() {
+            nav.paging aria-label="Pages" {
+                @if query.offset > 0 { a href=(query.link(sort, 0)) { "First bots" } }
+                @if next < bots.len() { a rel="next" href=(query.link(sort, next)) { "Next bots" } }
+            }
+        }
+    }
+}
+
+/// The newest version of a bot, and when it was submitted.
+fn newest(bot: &Bot) -> Option<&Version> {
+    bot.pending.as_ref().or(bot.newest.as_ref())
+}
+
+fn last_submission(bot: &Bot) -> i64 {
+    newest(bot).map_or(bot.created_at_us, |version| version.submitted_at_us)
+}
+
+/// Two cells: the number of the newest version, and when it was submitted.
+pub(super) fn version_cells(bot: &Bot) -> Markup {
+    html! {
+        td.number { @if let Some(version) = newest(bot) { (version.number) } }
+        td { (layout::timestamp(last_submission(bot))) }
+    }
+}
+
+/// Whether a bot takes part, and the state of a newer version's trial.
+pub(super) fn state(bot: &Bot) -> Markup {
+    let pending = bot.pending.as_ref();
+    html! {
+        @match bot.state.as_str() {
+            "withdrawn" => strong { "withdrawn" },
+            "suspended" => {
+                strong { "suspended" }
+                @if !bot.suspended_reason.is_empty() { ": " (bot.suspended_reason) }
+            },
+            "entered" => "entered",
+            _ => {},
+        }
+        @if let Some(version) = pending {
+            @if bot.newest.is_some() { "; version " (version.number) ": " }
+            (state_text(version))
+            @if !version.reason.is_empty() { ": " (version.reason) }
+        }
+    }
+}
+
+/// The players who were invited and have not submitted, for organisers.
+fn invited_players(players: &[InvitedPlayer]) -> Markup {
+    let heads = ["Player", "Invited", "Last seen", "Last submission elsewhere"];
+    let time =
+        |micros: i64| html! { @if micros == 0 { "never" } @else { (layout::timestamp(micros)) } };
+    let row = |player: &InvitedPlayer| {
+        html! {
+            th scope="row" { (player.name) }
+            td { (layout::timestamp(player.invited_at_us)) }
+            td { (time(player.last_used_at_us)) }
+            td { (time(player.last_submitted_at_us)) }
+        }
+    };
+    html! {
+        section aria-labelledby="invited" {
+            h2 #invited { "Invited players without a bot here" }
+            @if players.is_empty() { p { "Every invited player has submitted a bot." } }
+            @else { (layout::table("Invited players", "invited", &heads, players.iter().map(row))) }
+            p { a href="/invitations" { "Invite players" } ". Only organisers see this list." }
+        }
+    }
+}

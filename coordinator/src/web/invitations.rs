@@ -1,0 +1,235 @@
+//! Invitations: an organiser enters names, and gets a card to print for each new player.
+//!
+//! A card has the address of the site, the token, and a QR code of a login link. The token is in
+//! the fragment of that link (`/login#token=…`): browsers do not send fragments, so it is in no log
+//! of a server or proxy. The script of the login page fills the field from it.
+
+mod qr_code;
+
+use arbiter_proto::v1::{CreateTokenResponse, CreateTokensRequest};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Deserialize;
+
+use super::csrf_form::CsrfForm;
+use super::error::WebError;
+use super::layout;
+use super::session::{self, Session};
+use crate::access::Role;
+use crate::access::creation::MAX_TOKENS;
+use crate::access::name_list::NameList;
+
+/// The style of the cards, on the site and in files.
+pub(super) const STYLE: &str = include_str!("assets/invitations.css");
+/// Maximum size of the form, in bytes: names of many bytes, with the escapes of forms.
+pub(super) const MAX_FORM_BYTES: usize = 1 << 20;
+/// Cards on a printed page.
+const CARDS_PER_PAGE: usize = 6;
+/// Characters of a token in a group, so that a person can read them.
+const GROUP: usize = 8;
+/// The title of a card if the organiser chose none.
+const DEFAULT_TITLE: &str = "Your invitation";
+
+/// The cards of new players.
+#[derive(Clone, Copy, Debug)]
+pub struct Invitations<'a> {
+    /// The title of the contest; may be empty.
+    pub title: &'a str,
+    /// The address of the site, such as `https://arbiter.example`.
+    pub site: &'a str,
+    /// The names of the players and the secrets of their tokens.
+    pub players: &'a [(&'a str, &'a str)],
+}
+
+/// The address that logs a player in.
+pub fn login_link(site: &str, token: &str) -> String {
+    format!("{}/login#token={token}", site.trim_end_matches('/'))
+}
+
+/// The cards as an HTML document that needs no other files.
+pub fn document(invitations: Invitations<'_>) -> String {
+    let title = Some(invitations.title).filter(|title| !title.is_empty());
+    let document = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="robots" content="noindex";
+                title { (title.unwrap_or(DEFAULT_TITLE)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { main { (cards(invitations)) } }
+        }
+    };
+    document.into_string()
+}
+
+/// The cards, in pages.
+fn cards(Invitations { title, site, players }: Invitations<'_>) -> Markup {
+    let title = if title.is_empty() { DEFAULT_TITLE } else { title };
+    html! {
+        @for page in players.chunks(CARDS_PER_PAGE) {
+            div.cards { @for (name, token) in page { (card(title, site, name, token)) } }
+        }
+    }
+}
+
+fn card(title: &str, site: &str, name: &str, token: &str) -> Markup {
+    html! {
+        section.card {
+            p.contest { (title) }
+            h2 { (name) }
+            @if let Some(svg) = qr_code::svg(&login_link(site, token)) { (svg) }
+            p {
+                "Scan the code, or open " b.site { (site.trim_end_matches('/')) "/login" }
+                " and enter your token:"
+            }
+            p.token { (grouped(token)) }
+            p.note { "The token is your password. Do not share it." }
+        }
+    }
+}
+
+/// A token in groups of characters. Copied text has no spaces between the groups.
+fn grouped(token: &str) -> Markup {
+    let (prefix, digits) = token.split_at(token.find('_').map_or(0, |at| at + 1));
+    let digits: Vec<char> = digits.chars().collect();
+    html! {
+        code {
+            span { (prefix) }
+            @for group in digits.chunks(GROUP) { span { (group.iter().collect::<String>()) } }
+        }
+    }
+}
+
+/// The form.
+#[derive(Debug, Deserialize)]
+pub(super) struct InvitationForm {
+    names: String,
+    #[serde(default)]
+    title: String,
+}
+
+/// The page with the form.
+pub(super) async fn form(session: Session) -> Result<Markup, WebError> {
+    session.caller.require(Role::Organiser)?;
+    Ok(form_page(&session, "", "", None))
+}
+
+/// Creates the tokens and shows the cards.
+pub(super) async fn create(
+    headers: HeaderMap,
+    CsrfForm { session, form: InvitationForm { names, title } }: CsrfForm<InvitationForm>,
+) -> Result<Response, WebError> {
+    session.caller.require(Role::Organiser)?;
+    match invite(&session, &names).await {
+        Ok(created) => {
+            let site = site_address(&headers);
+            Ok(cards_page(&session, title.trim(), &site, &created).into_response())
+        }
+        Err(error) => {
+            let page = form_page(&session, &names, &title, Some(error.message()));
+            Ok((error.status(), page).into_response())
+        }
+    }
+}
+
+/// Creates a token for each name of a list.
+async fn invite(session: &Session, text: &str) -> Result<Vec<CreateTokenResponse>, WebError> {
+    let list = NameList::parse(text)
+        .map_err(|error| WebError::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+    let request = CreateTokensRequest {
+        role: Role::Player.to_string(),
+        names: list.names().map(str::to_owned).collect(),
+        expires_at_us: 0,
+    };
+    Ok(session.service.create_tokens(&session.caller, request).await?.tokens)
+}
+
+/// The address of this site, as the browser sees it.
+fn site_address(headers: &HeaderMap) -> String {
+    let scheme = if session::is_https(headers) { "https" } else { "http" };
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    format!("{scheme}://{host}")
+}
+
+fn form_page(session: &Session, names: &str, title: &str, error: Option<&str>) -> Markup {
+    let body = html! {
+        (layout::error_message(error))
+        p {
+            "Each player gets a token: it is their password, and the owner of their bots. "
+            "This page creates the tokens and shows a card for each player, to print and cut out."
+        }
+        form.fields method="post" action="/invitations" {
+            (layout::csrf_field(session))
+            p {
+                label for="title" { "Title of the contest" }
+                input #title name="title" value=(title) maxlength="100" autocomplete="off";
+            }
+            p {
+                label for="names" { "Names" }
+                textarea #names name="names" rows="12" required spellcheck="false"
+                    aria-describedby="names-help" { "\n" (names) }
+                small #names-help {
+                    "One name a line, at most " (MAX_TOKENS) ", or a table of comma-separated values "
+                    "with a column " code { "name" } ". Others see the name as the owner of bots. "
+                    "Lines that begin with # do not count."
+                }
+            }
+            p { button type="submit" { "Create invitations" } }
+        }
+    };
+    layout::page("Invite players", session, &body)
+}
+
+fn cards_page(
+    session: &Session,
+    title: &str,
+    site: &str,
+    created: &[CreateTokenResponse],
+) -> Markup {
+    let players: Vec<_> =
+        created.iter().map(|token| (token.name.as_str(), token.token.as_str())).collect();
+    let body = html! {
+        div.screen-only {
+            p.flash role="status" {
+                (layout::count(created.len(), "invitation", "invitations")) " created. "
+                strong { "Print this page now: it cannot be shown again." }
+                " It prints six cards a page. If a card is lost, give the player a new token with "
+                code { "arbiter token rotate NAME" } "."
+            }
+            p { a href="/invitations" { "Invite more players" } }
+        }
+        (cards(Invitations { title, site, players: &players }))
+    };
+    layout::page("Invitations", session, &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_six_cards_a_page_and_loads_nothing() {
+        let token = format!("arb_{}", "0123456789abcdef".repeat(4));
+        let players = [("Ada <Lovelace>", token.as_str()); 13];
+        let site = "https://arbiter.example/";
+        let text = document(Invitations { title: "Cup", site, players: &players });
+        assert_eq!(text.matches("<section class=\"card\">").count(), 13);
+        assert_eq!(text.matches("<div class=\"cards\">").count(), 3);
+        assert_eq!(text.matches("<svg").count(), 13);
+        assert!(text.contains("Ada &lt;Lovelace&gt;") && !text.contains("<Lovelace>"));
+        assert!(text.contains("https://arbiter.example/login</b>"), "{text}");
+        for part in ["<script", "<link", "src=", "@import", "url("] {
+            assert!(!text.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn the_groups_of_a_token_are_its_text() {
+        let markup = grouped("arb_0123456789").into_string();
+        assert_eq!(markup, "<code><span>arb_</span><span>01234567</span><span>89</span></code>");
+    }
+}

@@ -1,0 +1,115 @@
+//! The page of the logged-in person: name and role, bots in all tournaments, and newest matches.
+
+use arbiter_proto::v1::{GetStandingResponse, LogEntry};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use maud::{Markup, html};
+
+use super::error::WebError;
+use super::session::Session;
+use super::{bots, layout};
+use crate::access::{Role, Token};
+use crate::service::{OwnBot, OwnMatch};
+
+/// The page. Without a valid token it leads to the login page.
+pub(super) async fn show(session: Session) -> Result<Response, WebError> {
+    let Session { service, caller, .. } = &session;
+    let Some(token) = service.own_token(caller).await? else {
+        return Ok(Redirect::to("/login").into_response());
+    };
+    let body = if token.role.covers(Role::Player) {
+        let bots = service.own_bots(caller).await?;
+        let matches = service.own_matches(caller, &bots).await?;
+        html! { (identity(&token)) (own_bots(&bots)) (own_matches(&bots, &matches)) }
+    } else {
+        html! { (identity(&token)) p { "A worker's token has no bots." } }
+    };
+    Ok(layout::page(&token.name, &session, &body).into_response())
+}
+
+/// Name and role, and what the role allows.
+fn identity(token: &Token) -> Markup {
+    let rights = match token.role {
+        Role::Admin => "You may do everything.",
+        Role::Organiser => "You run tournaments and invite players.",
+        Role::Player => "You submit bots and see their records and output.",
+        Role::Worker => "This token leases matches and reports results.",
+    };
+    html! {
+        p { "Logged in as " strong { (token.name) } ", " (token.role) ". " (rights) }
+        @if let Some(end) = token.expires_at {
+            p { "Your token expires on " (layout::timestamp(end.unix_timestamp() * 1_000_000)) "." }
+        }
+        @if token.role.covers(Role::Organiser) {
+            p { a href="/invitations" { "Invite players" } }
+        }
+    }
+}
+
+fn own_bots(bots: &[OwnBot]) -> Markup {
+    let heads = ["Bot", "Tournament", "Version", "Submitted", "State", "Place"];
+    let row = |OwnBot { tournament, bot, place }: &OwnBot| {
+        html! {
+            th scope="row" { (layout::bot_link(tournament, &bot.name)) }
+            td { a href={ "/t/" (tournament) } { (tournament) } }
+            (bots::version_cells(bot))
+            td { (bots::state(bot)) }
+            td { (official_place(tournament, place.as_ref())) }
+        }
+    };
+    html! {
+        h2 { "Your bots" }
+        @if bots.is_empty() {
+            p {
+                "You have not submitted a bot yet. Choose a tournament on the " a href="/" { "home page" }
+                ", read its page " em { "How to play" } ", and submit a bot there."
+            }
+        } @else { (layout::table("Your bots", "own-bots", &heads, bots.iter().map(row))) }
+    }
+}
+
+/// The place on the official leaderboard, with a link.
+fn official_place(tournament: &str, response: Option<&GetStandingResponse>) -> Markup {
+    let place = response.and_then(|response| response.standing.as_ref());
+    html! {
+        @if let Some(place) = place {
+            a href={ "/t/" (tournament) "/ranking" } { @if place.tied { "=" } (place.rank) }
+        } @else { "not ranked yet" }
+    }
+}
+
+fn own_matches(bots: &[OwnBot], matches: &[OwnMatch]) -> Markup {
+    let heads = ["Match", "Your bot", "Seats", "Your score", "Forfeit"];
+    let row = |OwnMatch { tournament, bot, entry }: &OwnMatch| {
+        html! {
+            td { (layout::match_link(&entry.r#match)) }
+            td { (layout::bot_link(tournament, bot)) }
+            td { (seats(tournament, entry)) }
+            td.number { (layout::format_score(&entry.score)) }
+            td.forfeit { (entry.forfeit) }
+        }
+    };
+    html! {
+        @if !bots.is_empty() {
+            h2 { "Newest matches" }
+            @if matches.is_empty() {
+                p {
+                    "Your bots have not played yet. They play when the next edition of their "
+                    "tournament starts."
+                }
+            } @else {
+                p { "A match's page replays it." }
+                (layout::table("Newest matches", "own-matches", &heads, matches.iter().map(row)))
+            }
+        }
+    }
+}
+
+/// The bots of a match, seat 1 first.
+fn seats(tournament: &str, entry: &LogEntry) -> Markup {
+    html! {
+        @for (index, bot) in entry.bots.iter().enumerate() {
+            @if index > 0 { ", " }
+            (layout::bot_link(tournament, bot))
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Hints for authors: the likely cause of a forfeit, the protocol errors that the referee
+//! tolerates, and the end of a bot's standard error.
+//!
+//! Trials, `arbiter play` and `arbiter repro` show the same hints. A hint is a guess from what the
+//! referee observed and from the bot's files. It never decides a result.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use arbiter_games::{Forfeit, Framing, Game};
+
+use crate::bot::Bot;
+use crate::bounded_read::open_regular;
+use crate::sandbox::{BotSource, search_path};
+use crate::seat::ProtocolWarnings;
+
+/// Maximum number of lines from the end of standard error.
+const STDERR_LINES: usize = 12;
+
+/// Maximum length of a shown line, in characters.
+const MAX_LINE_LEN: usize = 300;
+
+/// Maximum length of the first line of a script, in bytes: that of Linux.
+const MAX_SHEBANG: u64 = 256;
+
+/// A forfeit, as far as hints depend on it.
+#[derive(Clone, Copy, Debug)]
+pub struct ObservedForfeit<'a> {
+    /// The game.
+    pub game: &'a Game,
+    /// The bot, if it has files.
+    pub bot: Option<&'a Bot>,
+    /// The kind of forfeit.
+    pub forfeit: Forfeit,
+    /// The referee's evidence.
+    pub detail: &'a str,
+    /// The number of replies before the forfeit.
+    pub replies: usize,
+}
+
+impl ObservedForfeit<'_> {
+    /// A hint for the author in one line, if there is a likely cause.
+    pub fn hint(&self) -> Option<String> {
+        let Self { detail, replies, .. } = *self;
+        match self.forfeit {
+            Forfeit::Clock if detail.contains("without the end of a reply") => {
+                Some(self.end_of_reply().to_owned())
+            }
+            Forfeit::Clock if replies == 0 => Some(self.no_output()),
+            Forfeit::Illegal if detail.contains("more than one reply") => {
+                Some(format!("expected: one reply to each request, and nothing else; {ON_STDERR}"))
+            }
+            Forfeit::Illegal if detail.contains("without being asked") => {
+                Some(format!("expected: only replies on standard output; {ON_STDERR}"))
+            }
+            Forfeit::Illegal if self.is_prose() => {
+                Some(format!("if that is debug output, {ON_STDERR}"))
+            }
+            Forfeit::Gone => self.bot.and_then(|bot| start_problem(bot, detail)).or_else(|| {
+                let text = "it exited before its first reply: does it run in an empty environment?";
+                (replies == 0).then(|| text.to_owned())
+            }),
+            Forfeit::Clock | Forfeit::Illegal | Forfeit::Flood => None,
+        }
+    }
+
+    /// How a reply of the game ends.
+    fn end_of_reply(&self) -> &'static str {
+        match self.game.bots.framing {
+            Framing::Gtp => {
+                "expected: a reply that begins with `=` and ends with an empty line (LF LF)"
+            }
+            Framing::BlankLine => "expected: a reply that ends with an empty line (LF LF)",
+            Framing::Line | Framing::EndsWith(_) => {
+                "expected: a reply that ends with a newline (LF, not CR alone)"
+            }
+        }
+    }
+
+    /// The hint for a bot that wrote nothing.
+    fn no_output(&self) -> String {
+        let call = self.bot.and_then(flush_call);
+        let call = call.map(|call| format!(" ({call})")).unwrap_or_default();
+        format!(
+            "no output arrived: flush standard output after each reply{call}, and read the input \
+             line by line, not to its end"
+        )
+    }
+
+    /// Whether an illegal reply looks like words for people.
+    fn is_prose(&self) -> bool {
+        let quoted = self.detail.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"'));
+        let Some((reply, _)) = quoted else { return false };
+        if self.detail.contains("starts with = or ?") {
+            return true;
+        }
+        let has_prefix = reply.trim_start().starts_with(['=', '?']);
+        let words = reply.split(|c: char| !c.is_alphabetic()).map(str::len);
+        // The longest words of moves have five letters, and some games join the words of a reply.
+        !has_prefix
+            && (words.clone().any(|len| len > 5) || words.filter(|len| *len > 2).count() > 1)
+    }
+}
+
+/// Where to write what is no reply.
+const ON_STDERR: &str = "print debug output to standard error";
+
+/// How a program in the bot's language flushes its standard output.
+fn flush_call(bot: &Bot) -> Option<&'static str> {
+    let words = bot.run.iter().take(2).map(|word| word.rsplit('/').next().unwrap_or(word));
+    let names: Vec<_> = words.collect();
+    let has = |start: &str, end: &str| {
+        names.iter().any(|name| name.starts_with(start) || name.ends_with(end))
+    };
+    if has("python", ".py") {
+        Some("print(…, flush=True)")
+    } else if has("ruby", ".rb") {
+        Some("$stdout.sync = true")
+    } else if has("perl", ".pl") {
+        Some("$| = 1")
+    } else if has("java", ".jar") {
+        Some("System.out.flush()")
+    } else {
+        None
+    }
+}
+
+/// Why the program of a bot does not start, if its file shows it.
+fn start_problem(bot: &Bot, detail: &str) -> Option<String> {
+    let program = bot.run.first()?;
+    let path = program_file(bot, program)?;
+    let mut first = Vec::new();
+    let file = open_regular(&path).ok()?;
+    file.take(MAX_SHEBANG).read_to_end(&mut first).ok()?;
+    let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let Some(command) = line.strip_prefix(b"#!") else {
+        return detail.contains("Exec format error").then(|| {
+            format!(
+                "{program} is neither a program for this machine nor a script: begin a script \
+                 with a line such as #!/usr/bin/env python3"
+            )
+        });
+    };
+    if command.ends_with(b"\r") {
+        return Some(format!(
+            "the first line of {program} ends with CR LF, so its interpreter is not found: end \
+             its lines with LF only (sed -i 's/\\r$//' {program})"
+        ));
+    }
+    let command = String::from_utf8_lossy(command).into_owned();
+    let interpreter = missing_interpreter(&command)?;
+    Some(format!(
+        "the first line of {program} names the interpreter {interpreter}, which is not installed \
+         on this machine"
+    ))
+}
+
+/// The file of a bot's program, if the program belongs to the bot.
+fn program_file(bot: &Bot, program: &str) -> Option<PathBuf> {
+    match &bot.source {
+        BotSource::File(path) => Some(path.clone()),
+        BotSource::Directory(path) if program.contains('/') => Some(path.join(program)),
+        BotSource::Directory(_) => None,
+    }
+}
+
+/// The interpreter in the first line of a script, if this machine lacks it.
+fn missing_interpreter(command: &str) -> Option<&str> {
+    let mut words = command.split_whitespace();
+    let path = words.next()?;
+    if !Path::new(path).ends_with("env") {
+        return fs::metadata(path).is_err().then_some(path);
+    }
+    let name = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
+    let mut folders = std::env::split_paths(&search_path()).collect::<Vec<_>>().into_iter();
+    (!folders.any(|folder| folder.join(name).exists())).then_some(name)
+}
+
+/// The protocol errors that the referee tolerated, one line each. Other referees perhaps do not
+/// tolerate them.
+pub fn tolerated(warnings: ProtocolWarnings) -> Vec<&'static str> {
+    let ProtocolWarnings { carriage_returns, trailing_blanks, leading_blanks } = warnings;
+    let lines = [
+        (carriage_returns, "its lines end with CR LF: write LF only"),
+        (trailing_blanks, "its lines end with blanks: remove them"),
+        (leading_blanks, "blanks or empty lines precede its replies: remove them"),
+    ];
+    lines.into_iter().filter(|(is_seen, _)| *is_seen).map(|(_, line)| line).collect()
+}
+
+/// The last lines of a bot's standard error, shortened.
+pub fn last_stderr_lines(stderr: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(stderr);
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(STDERR_LINES)..].iter().map(|line| shorten(line)).collect()
+}
+
+/// Shortens a text and joins its lines.
+pub(crate) fn shorten(text: &str) -> String {
+    let mut start: String = text.chars().take(MAX_LINE_LEN).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    start.replace('\n', "⏎")
+}
+
+#[cfg(test)]
+mod tests {
+    use arbiter_games::{gomoku, wojna};
+
+    use super::*;
+
+    #[test]
+    fn debug_output_in_place_of_a_reply_is_recognised() {
+        let hint = |game: &Game, detail: &str| {
+            let forfeit = Forfeit::Illegal;
+            ObservedForfeit { game, bot: None, forfeit, detail, replies: 3 }.hint()
+        };
+        let gomoku = gomoku::game();
+        let wojna = wojna::game();
+        let debug = Some("if that is debug output, print debug output to standard error");
+        for (game, detail, expected) in [
+            (&gomoku, "a square expected, found \"best score found 7\"", debug),
+            (&gomoku, "neither a square nor a colour: \"bestis(7,7)\"", debug),
+            (&gomoku, "a square expected, found \"(1,2) (3,4)\"", None),
+            (&gomoku, "a square expected, found \"black\"", None),
+            (&gomoku, "the square (7,7) is taken", None),
+            (&wojna, "an answer starts with = or ?, not with \"bid\"", debug),
+            (&wojna, "refused to move: \"? unknown command genmove\"", None),
+        ] {
+            assert_eq!(hint(game, detail).as_deref(), expected, "{detail}");
+        }
+    }
+
+    #[test]
+    fn a_missing_interpreter_is_named() {
+        assert_eq!(missing_interpreter("/bin/sh -e"), None);
+        assert_eq!(missing_interpreter("/usr/bin/env -S A=1 sh"), None);
+        assert_eq!(missing_interpreter("/usr/bin/env no-such-lang x"), Some("no-such-lang"));
+        assert_eq!(missing_interpreter("/no/such/lang"), Some("/no/such/lang"));
+    }
+}
