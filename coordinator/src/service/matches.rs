@@ -83,7 +83,7 @@ impl Service {
 
     /// The numbers of played matches of a tournament, newest first: at most `limit`, from the match
     /// before `before` on. Whether the caller may see them is for the use case that reads them.
-    pub(crate) async fn newest_matches(
+    pub(crate) async fn newest_match_numbers(
         &self,
         tournament: &str,
         before: Option<MatchNumber>,

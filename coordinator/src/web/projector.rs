@@ -104,7 +104,7 @@ async fn next_replay(
     ProjectorQuery { after, newest: newest_before }: ProjectorQuery,
 ) -> Result<Option<(i64, Replay, String)>, WebError> {
     let before = |number: Option<i64>| {
-        session.service.newest_matches(tournament, number.map(MatchNumber), MAX_ATTEMPTS)
+        session.service.newest_match_numbers(tournament, number.map(MatchNumber), MAX_ATTEMPTS)
     };
     let mut candidates = before(None).await?;
     let newest = candidates.first().copied();
