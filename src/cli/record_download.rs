@@ -36,6 +36,29 @@ pub(super) async fn open(
     }
 }
 
+/// Starts the download of a match's record. `None` if there is no record that the caller may see.
+pub(super) async fn open_if_visible(
+    server: &Server,
+    name: &MatchName,
+) -> Result<Option<RecordDownload>, Failure> {
+    let request = GetRecordRequest { r#match: name.to_string() };
+    match server.tournaments().get_record(request).await {
+        Ok(pieces) => Ok(Some(RecordDownload { name: name.clone(), pieces: pieces.into_inner() })),
+        Err(status)
+            if matches!(
+                status.code(),
+                Code::NotFound
+                    | Code::FailedPrecondition
+                    | Code::PermissionDenied
+                    | Code::Unauthenticated
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(status) => Err(status.into()),
+    }
+}
+
 /// A writer that fails beyond the maximum size of a record.
 struct BoundedWriter<W> {
     out: W,

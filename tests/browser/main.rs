@@ -10,6 +10,7 @@ mod accessibility;
 mod axe;
 mod chrome;
 mod replays;
+mod site;
 #[path = "../support/mod.rs"]
 mod support;
 mod test_server;
