@@ -20,6 +20,7 @@ mod collusion;
 mod create_tournament;
 mod csrf_form;
 mod csv_export;
+mod data_archive;
 mod download;
 mod edit;
 mod embed;
@@ -50,6 +51,7 @@ mod server;
 mod session;
 mod settings_in_words;
 mod sse;
+pub mod static_site;
 mod statistics;
 mod submit;
 mod tournament;
@@ -191,6 +193,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/matches/{number}/record", get(match_page::record))
         .route("/t/{tournament}/matches/{number}/retry", post(actions::retry))
         .route("/t/{tournament}/matches.csv", get(csv_export::matches))
+        .route("/t/{tournament}/data.tar.gz", get(data_archive::show))
         .merge(bot_routes())
         .route("/queue", get(queue::show))
         .route("/workers", get(worker_audit::show))

@@ -106,7 +106,7 @@ impl BotDownload<'_> {
 
 /// Saves a record. Returns whether there is one that the caller may read now.
 async fn save_record(server: &Server, name: &MatchName, file: &Path) -> Result<bool, Failure> {
-    let Some(record) = record_download::open_if_readable(server, name).await? else {
+    let Some(record) = record_download::open_if_visible(server, name).await? else {
         return Ok(false);
     };
     unless_interrupted(record.save(file)).await?;

@@ -108,6 +108,11 @@ client_calls! { define_client TokenService; as tokens: TokenServiceClient }
 client_calls! { define_client AuditService; as audit: AuditServiceClient }
 
 impl Client {
+    /// The same coordinator, without the caller's token.
+    pub(super) fn anonymous(&self) -> Self {
+        Self { token: None, ..self.clone() }
+    }
+
     /// Connects to the coordinator and runs `work` with it.
     pub(super) fn run<T>(
         &self,

@@ -70,6 +70,8 @@ pub(super) struct Ranking {
     client: Client,
 }
 
+pub(super) use statistics::fetch_statistics;
+
 /// How a leaderboard is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {

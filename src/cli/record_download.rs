@@ -36,9 +36,8 @@ pub(super) async fn open(
     }
 }
 
-/// Starts the download of a match's record; `None` if there is no record now that the caller may
-/// read.
-pub(super) async fn open_if_readable(
+/// Starts the download of a match's record. `None` if there is no record that the caller may see.
+pub(super) async fn open_if_visible(
     server: &Server,
     name: &MatchName,
 ) -> Result<Option<RecordDownload>, Failure> {
@@ -48,7 +47,10 @@ pub(super) async fn open_if_readable(
         Err(status)
             if matches!(
                 status.code(),
-                Code::NotFound | Code::FailedPrecondition | Code::PermissionDenied
+                Code::NotFound
+                    | Code::FailedPrecondition
+                    | Code::PermissionDenied
+                    | Code::Unauthenticated
             ) =>
         {
             Ok(None)

@@ -16,6 +16,7 @@ mod package;
 mod published_plan;
 mod rounds;
 mod schedule;
+mod site;
 mod void;
 mod watch;
 
@@ -35,7 +36,8 @@ pub(super) use schedule::seed;
   arbiter tournament create finals.toml && arbiter tournament start finals
   arbiter tournament watch finals
   arbiter tournament export finals --out finals --records && \\
-      arbiter verify finals/records")]
+      arbiter verify finals/records
+  arbiter tournament export finals --site public")]
 pub(super) struct Tournament {
     #[command(subcommand)]
     command: Command,
@@ -83,7 +85,7 @@ impl Tournament {
             Command::Check(check) => check.run(),
             Command::Collusion(find) => find.run(),
             Command::Package(set) => set.run(),
-            Command::Export(export) => export.run(),
+            Command::Export(export) => export.run(games),
             Command::Retry(retry) => retry.run(),
             Command::Void(void) => void.run(),
             Command::Schedule(show) => show.run(games),

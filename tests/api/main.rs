@@ -4,9 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
 mod csv_export;
+mod data_archive;
 mod hostile_requests;
 mod http_client;
 mod match_filters;
+mod pandas;
+mod site;
 mod statistics;
 #[path = "../support/mod.rs"]
 mod support;

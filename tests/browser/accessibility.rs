@@ -66,7 +66,7 @@ fn find_pages(server: &TestServer, chrome: &Chrome) -> BTreeMap<String, String> 
 }
 
 /// The folder for screenshots in the build directory; `None` if it is not writable.
-fn screenshot_folder() -> Option<PathBuf> {
+pub(crate) fn screenshot_folder() -> Option<PathBuf> {
     let folder = build_directory().join("screenshots");
     fs::create_dir_all(&folder).and_then(|()| tempfile::tempfile_in(&folder)).ok()?;
     Some(folder)
@@ -74,7 +74,12 @@ fn screenshot_folder() -> Option<PathBuf> {
 
 /// Checks the current page in light and dark, on a desktop and a phone, and returns the problems.
 /// The linter runs twice: light on a desktop and dark on a phone.
-fn inspect(chrome: &Chrome, axe: Option<&Axe>, folder: Option<&Path>, name: &str) -> Vec<String> {
+pub(crate) fn inspect(
+    chrome: &Chrome,
+    axe: Option<&Axe>,
+    folder: Option<&Path>,
+    name: &str,
+) -> Vec<String> {
     let mut problems = Vec::new();
     for (scheme, linted) in [(Scheme::Light, "desktop"), (Scheme::Dark, "phone")] {
         chrome.prefer(scheme);

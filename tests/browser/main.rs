@@ -11,6 +11,7 @@ mod axe;
 mod chrome;
 mod invitations;
 mod replays;
+mod site;
 mod stories;
 #[path = "../support/mod.rs"]
 mod support;

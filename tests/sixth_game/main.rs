@@ -93,7 +93,7 @@ fn local_matches(games: &Games) {
     let text = fs::read_to_string(record).unwrap();
     assert!(text.starts_with(r#"{"record":1,"game":"nim","rules":"1","params":{"heap":21}"#));
     let replay = steps(games, text.as_bytes(), 0..usize::MAX).unwrap();
-    let last = replay.drawn.last().unwrap().render(&replay.names).into_string();
+    let last = replay.drawn.last().unwrap().render(&replay.overview.names).into_string();
     assert!(last.contains("<table class=\"cards nim\">"), "{last}");
     assert!(last.contains("data-score=\"1 6\""), "{last}");
     let edited = bots.file("edited.jsonl", &text.replacen("\"reply\":\"1\"", "\"reply\":\"2\"", 1));

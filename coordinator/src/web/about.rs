@@ -62,7 +62,7 @@ fn editions(tournament: &Tournament) -> Markup {
 }
 
 /// The seed, its hash and the public beacon.
-fn randomness(tournament: &Tournament) -> Markup {
+pub(super) fn randomness(tournament: &Tournament) -> Markup {
     html! {
         dl {
             dt { "Seed hash" } dd { code.hash { (layout::hex(&tournament.seed_hash)) } }
@@ -100,7 +100,7 @@ fn beacon(tournament: &Tournament) -> Markup {
 }
 
 /// The settings as a table of keys and values.
-fn settings(tournament: &Tournament) -> Markup {
+pub(super) fn settings(tournament: &Tournament) -> Markup {
     let settings = serde_json::from_str(&tournament.settings).unwrap_or_default();
     let mut flat = Vec::new();
     flatten("", &Value::Object(readable_settings(settings)), &mut flat);

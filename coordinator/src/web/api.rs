@@ -33,11 +33,14 @@ mod tournaments;
 
 use std::sync::Arc;
 
+use arbiter_proto::v1;
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use maud::html;
+use serde::Serialize;
 
 use super::{WebState, layout};
 pub(super) use endpoint::escape;
@@ -45,6 +48,22 @@ use endpoint::{Handler, respond};
 pub(super) use format::rfc3339_from_micros;
 use openapi::OpenApiDocument;
 pub(super) use problem::Problem;
+
+/// A tournament in the form of the API, as indented JSON.
+pub(super) fn tournament_json(message: v1::Tournament) -> Bytes {
+    indented_json(&tournaments::Tournament::from(message))
+}
+
+/// A certificate in the form of the API, as indented JSON.
+pub(super) fn certificate_json(message: v1::Certificate) -> Bytes {
+    indented_json(&tournaments::Certificate::from(message))
+}
+
+fn indented_json(resource: &impl Serialize) -> Bytes {
+    let mut text = serde_json::to_vec_pretty(resource).expect("resources have text keys");
+    text.push(b'\n');
+    text.into()
+}
 
 /// The path of the OpenAPI document.
 const OPENAPI_PATH: &str = "/api/v1/openapi.json";

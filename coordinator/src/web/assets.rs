@@ -10,6 +10,9 @@ use super::invitations;
 /// Browsers cache assets for 5 minutes, so a new version is visible soon.
 const CACHE_CONTROL: &str = "public, max-age=300";
 
+/// The icon.
+pub(super) const ICON: &str = include_str!("assets/arbiter.svg");
+
 /// The style sheets of the pages, the forms, the invitations, the replays and the projector.
 static STYLE_SHEET: LazyLock<String> = LazyLock::new(|| {
     let pages = include_str!("assets/arbiter.css");
@@ -36,7 +39,7 @@ pub(super) async fn script() -> impl IntoResponse {
 }
 
 pub(super) async fn icon() -> impl IntoResponse {
-    asset("image/svg+xml", include_str!("assets/arbiter.svg"))
+    asset("image/svg+xml", ICON)
 }
 
 fn asset(content_type: &'static str, text: &'static str) -> impl IntoResponse {

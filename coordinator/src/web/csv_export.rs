@@ -5,13 +5,16 @@
 //! tournaments can begin with a dash, so such text gets an apostrophe in front, which spreadsheets
 //! hide.
 
+pub(super) mod columns;
+
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
-use arbiter_games::{Forfeit, Game};
+use arbiter_games::Forfeit;
 use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{
-    BotStatistics, LeaderboardRef, ListMatchesRequest, MatchStatus, RankSet, Standing,
+    self, BotStatistics, LeaderboardRef, ListMatchesRequest, MatchStatus, RankSet, Standing,
 };
 use arbiter_ranking::statistics::MAX_TOP;
 use axum::body::{Body, Bytes};
@@ -26,6 +29,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use super::error::WebError;
 use super::session::Session;
 use super::{api, download, layout};
+use crate::leaderboard_cache::Leaderboard;
 use crate::service::{ServiceError, place};
 
 const CONTENT_TYPE: &str = "text/csv; charset=utf-8; header=present";
@@ -60,24 +64,32 @@ pub(super) async fn ranking(
 ) -> Result<Response, WebError> {
     let request = LeaderboardRef { tournament: tournament.clone(), edition: query.edition };
     let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
-    let columns = board.game.ranking_columns();
-    let mut header = vec!["rank", "tied", "bot", "version", "matches"];
-    header.extend(&columns);
-    header.push("mean");
-    header.extend(Forfeit::ALL.map(Forfeit::as_str));
-    header.push("bad_answers");
-    let header = csv_text(|table| table.push(header));
-    let count = board.places.len();
-    let columns = columns.len();
-    let rows = (0..count).step_by(ROWS_PER_CHUNK).map(move |first| {
-        csv_text(|table| {
-            let places = board.places[first..].iter().take(ROWS_PER_CHUNK);
-            places.for_each(|row| table.push(place_row(&place(&board, row), columns)));
-        })
-    });
-    let chunks = tokio_stream::iter(std::iter::once(header).chain(rows).map(Ok::<_, ServiceError>));
+    let chunks = tokio_stream::iter(ranking_chunks(board).map(Ok::<_, ServiceError>));
     let name = format!("{tournament}-{}-ranking.csv", edition.number);
     Ok(download::file(&name, CONTENT_TYPE, Body::from_stream(chunks)))
+}
+
+/// A leaderboard as CSV, in chunks.
+pub(super) fn ranking_chunks(board: Arc<Leaderboard>) -> impl Iterator<Item = Bytes> + Send {
+    let components: Vec<_> = board.game.ranking_columns().into_iter().map(str::to_owned).collect();
+    let header = ranking_text(&components, &[], true);
+    let count = board.places.len();
+    let rows = (0..count).step_by(ROWS_PER_CHUNK).map(move |first| {
+        let places = board.places[first..].iter().take(ROWS_PER_CHUNK);
+        let standings: Vec<_> = places.map(|row| place(&board, row)).collect();
+        ranking_text(&components, &standings, false)
+    });
+    std::iter::once(header).chain(rows)
+}
+
+/// Standings as CSV, with or without the header. `components` are the names of those of scores.
+pub fn ranking_text(components: &[String], standings: &[Standing], has_header: bool) -> Bytes {
+    csv_text(|table| {
+        if has_header {
+            table.push(columns::names(&columns::ranking(components)));
+        }
+        standings.iter().for_each(|row| table.push(place_row(row, components.len())));
+    })
 }
 
 /// The statistics of an edition, a row for each bot, all from one computation.
@@ -86,18 +98,26 @@ pub(super) async fn statistics(
     Path(tournament): Path<String>,
     Query(ExportQuery { edition, .. }): Query<ExportQuery>,
 ) -> Result<Response, WebError> {
-    let mut table = CsvBuffer::new();
-    let header = ["rank", "tied", "bot", "version", "matches", "distinct_matches", "mean"];
-    let mut header: Vec<_> = header.map(str::to_owned).into();
-    header.extend(["interval95", "no_interval", "best_rank", "worst_rank"].map(str::to_owned));
-    header.extend((1..=MAX_TOP).map(|top| format!("top_{top}")));
-    header.extend(["matches_needed", "rating", "rating_interval95"].map(str::to_owned));
-    table.push(header);
     let request = LeaderboardRef { tournament: tournament.clone(), edition };
     let all = session.service.all_statistics(&session.caller, request).await?;
-    all.statistics.iter().for_each(|row| table.push(statistics_row(row)));
     let name = format!("{tournament}-{}-statistics.csv", all.edition);
-    Ok(download::file(&name, CONTENT_TYPE, Body::from(table.take())))
+    Ok(download::file(&name, CONTENT_TYPE, Body::from(statistics_text(&all.statistics))))
+}
+
+/// Statistics as CSV.
+pub fn statistics_text(statistics: &[BotStatistics]) -> Bytes {
+    csv_text(|table| {
+        table.push(columns::names(&columns::statistics()));
+        statistics.iter().for_each(|row| table.push(statistics_row(row)));
+    })
+}
+
+/// Bots as CSV.
+pub fn bots_text(bots: &[v1::Bot]) -> Bytes {
+    csv_text(|table| {
+        table.push(columns::names(&columns::bots()));
+        bots.iter().for_each(|bot| table.push(bot_row(bot)));
+    })
 }
 
 /// All played matches of an edition, a row for each seat.
@@ -113,53 +133,40 @@ pub(super) async fn matches(
         opponent: query.opponent,
         forfeits_only: query.forfeit,
         version: query.version,
-        rounds: true,
         ..ListMatchesRequest::default()
     };
     let number = session.service.listed_edition(&session.caller, &request).await?.number;
     request.edition = Some(number);
-    let board = LeaderboardRef { tournament: tournament.clone(), edition: Some(number) };
+    let chunks = match_chunks(&session, request).await?;
+    let name = format!("{tournament}-{number}-matches.csv");
+    Ok(download::file(&name, CONTENT_TYPE, Body::from_stream(chunks)))
+}
+
+/// The matches of a request as CSV, in chunks that are written as fast as they are read. The request
+/// names its edition.
+pub(super) async fn match_chunks(
+    session: &Session,
+    request: ListMatchesRequest,
+) -> Result<ReceiverStream<Result<Bytes, ServiceError>>, ServiceError> {
+    let board = LeaderboardRef { tournament: request.tournament.clone(), edition: request.edition };
     let (_, board) = session.service.leaderboard(&session.caller, board).await?;
+    let table = MatchTable::new(&board.game.ranking_columns(), !request.forfeits_only);
+    let request = ListMatchesRequest { rounds: true, ..request };
     let matches = session.service.list_matches(&session.caller, request).await?;
     let (sender, chunks) = mpsc::channel(MAX_QUEUED_CHUNKS);
-    let game = board.game.clone();
-    // Legs are counted over all matches of the bots.
-    let legs = (!query.forfeit).then(Legs::default);
-    tokio::spawn(write_matches(matches, game, legs, sender));
-    let name = format!("{tournament}-{number}-matches.csv");
-    Ok(download::file(&name, CONTENT_TYPE, Body::from_stream(ReceiverStream::new(chunks))))
+    tokio::spawn(write_matches(matches, table, sender));
+    Ok(ReceiverStream::new(chunks))
 }
 
 /// Writes matches in chunks, as fast as the client reads them.
 async fn write_matches(
     mut matches: impl Stream<Item = Result<MatchStatus, ServiceError>> + Unpin,
-    game: Game,
-    mut legs: Option<Legs>,
+    mut table: MatchTable,
     sender: mpsc::Sender<Result<Bytes, ServiceError>>,
 ) {
-    let columns = game.ranking_columns();
-    let mut header = vec!["match", "seed_key", "leg", "board", "seat", "bot", "version", "owner"];
-    header.extend(&columns);
-    header.extend(["forfeit", "bad_answers", "wall_ms", "level", "transcript"]);
-    // Scripts know columns by their positions: new ones come at the end.
-    header.extend([
-        "number",
-        "edition",
-        "stage",
-        "round",
-        "params",
-        "digest",
-        "reported_at",
-        "state",
-    ]);
-    let mut table = CsvBuffer::new();
-    table.push(header);
     while let Some(result) = matches.next().await {
         match result {
-            Ok(status) => {
-                let leg = legs.as_mut().map(|legs| legs.of(&status));
-                match_rows(&mut table, &status, leg, columns.len());
-            }
+            Ok(status) => table.push(&status),
             // An error aborts the download, so that the client sees that the file is incomplete.
             Err(error) => return drop(sender.send(Err(error)).await),
         }
@@ -169,6 +176,61 @@ async fn write_matches(
     }
     // Sending fails if the client has disconnected.
     drop(sender.send(Ok(table.take())).await);
+}
+
+/// Matches as CSV, a row for each seat.
+#[derive(Debug)]
+pub struct MatchTable {
+    rows: CsvBuffer,
+    /// The number of components of a score.
+    components: usize,
+    /// Empty if some matches of the bots are left out.
+    legs: Option<Legs>,
+}
+
+impl MatchTable {
+    /// A table with a header. `components` are the names of those of scores. `is_whole` says that no
+    /// match of the listed bots is left out, so that legs can be counted.
+    pub fn new(components: &[impl AsRef<str>], is_whole: bool) -> Self {
+        let mut rows = CsvBuffer::new();
+        rows.push(columns::names(&columns::matches(components)));
+        Self { rows, components: components.len(), legs: is_whole.then(Legs::default) }
+    }
+
+    /// Adds a match.
+    pub fn push(&mut self, status: &MatchStatus) {
+        let leg = self.legs.as_mut().map(|legs| legs.of(status));
+        match_rows(&mut self.rows, status, leg, self.components);
+    }
+
+    /// The length in bytes, without the last few that are still buffered.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the text so far.
+    pub fn take(&mut self) -> Bytes {
+        self.rows.take()
+    }
+}
+
+fn bot_row(bot: &v1::Bot) -> Vec<String> {
+    let newest = bot.newest.as_ref();
+    let submitted_at = newest.and_then(|version| api::rfc3339_from_micros(version.submitted_at_us));
+    vec![
+        escape_formula(&bot.name),
+        escape_formula(&bot.owner),
+        optional(newest.map(|version| version.number)),
+        newest.map(|version| layout::hex(&version.digest)).unwrap_or_default(),
+        submitted_at.unwrap_or_default(),
+        bot.withdrawn.to_string(),
+        bot.suspended.to_string(),
+    ]
 }
 
 fn place_row(place: &Standing, columns: usize) -> Vec<String> {
@@ -219,7 +281,7 @@ fn statistics_row(row: &BotStatistics) -> Vec<String> {
 }
 
 /// Counts the legs: how often the bots of a match have met before on its board.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Legs(HashMap<u64, u32>);
 
 impl Legs {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use arbiter_proto::v1::{
-    BotStatistics, GetStatisticsRequest, GetStatisticsResponse, PairStatistics, RankSet,
+    BotStatistics, GetStatisticsRequest, GetStatisticsResponse, LeaderboardRef, PairStatistics,
+    RankSet,
 };
 use arbiter_ranking::statistics::text;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -51,12 +52,40 @@ async fn fetch(server: &Server, args: &Ranking) -> Result<GetStatisticsResponse,
     if let Some(board) = &mut request.leaderboard {
         board.edition = Some(all.edition);
     }
+    fetch_rest(server, request, all, total).await
+}
+
+/// The statistics of all bots. `None` if none are computed for this edition.
+pub(in crate::cli) async fn fetch_statistics(
+    server: &Server,
+    leaderboard: LeaderboardRef,
+) -> Result<Option<GetStatisticsResponse>, Failure> {
+    let leaderboard = Some(leaderboard);
+    let request =
+        GetStatisticsRequest { leaderboard, limit: PAGE, ..GetStatisticsRequest::default() };
+    let all = match first(server, &request).await {
+        Ok(all) => all,
+        Err(status) if status.code() == Code::FailedPrecondition => return Ok(None),
+        Err(status) => return Err(status.into()),
+    };
+    let total = all.bots;
+    fetch_rest(server, request, all, total).await.map(Some)
+}
+
+/// Adds the pages that follow the first one, until there are `total` bots.
+async fn fetch_rest(
+    server: &Server,
+    mut request: GetStatisticsRequest,
+    mut all: GetStatisticsResponse,
+    total: u32,
+) -> Result<GetStatisticsResponse, Failure> {
+    let offset = request.offset;
     loop {
         let count = u32::try_from(all.statistics.len()).unwrap_or(u32::MAX);
         if count >= total {
             return Ok(all);
         }
-        request.offset = args.offset.saturating_add(count);
+        request.offset = offset.saturating_add(count);
         request.limit = (total - count).min(PAGE);
         let page = server.send(request.clone()).await?;
         let is_same = (page.matches, &page.computation) == (all.matches, &all.computation);
@@ -75,7 +104,7 @@ async fn fetch(server: &Server, args: &Ranking) -> Result<GetStatisticsResponse,
 async fn first(
     server: &Server,
     request: &GetStatisticsRequest,
-) -> Result<GetStatisticsResponse, Failure> {
+) -> Result<GetStatisticsResponse, tonic::Status> {
     let spinner = ProgressBar::new_spinner().with_message("the statistics are being computed");
     spinner.set_style(
         ProgressStyle::with_template("{spinner} {msg}, {elapsed}")
@@ -88,7 +117,7 @@ async fn first(
                 spinner.tick();
                 tokio::time::sleep(PAUSE).await;
             }
-            Err(status) => return Err(status.into()),
+            Err(status) => return Err(status),
         }
     }
 }

@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use arbiter_coordinator::tournament::plan_derivation::EditionSource;
+use arbiter_games::Games;
 use arbiter_proto::convert::required;
 use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::settings::GamePackage;
@@ -26,6 +27,7 @@ use tonic::Code;
 
 use super::beacon::beacon_json;
 use super::list::settings;
+use super::site::{self, SiteExport};
 use crate::cli::client::{Client, Request as _, Server, malformed_response, unless_interrupted};
 use crate::cli::package_file::PackageFile;
 use crate::cli::ranking::{fetch_ranking, standing_json};
@@ -46,24 +48,36 @@ use crate::play::recorded_packages::PACKAGES;
     the same bytes in all other files. After the tournament is closed the export contains its seed \
     and the inputs of its plan, and `arbiter verify DIR` derives all matches again.
 
+With --site, writes a web site instead: leaderboards, statistics, bots, matches, replays, seed, \
+    certificate, and the files above in data/. Its links are relative: copy the directory to any web \
+    server, or open index.html. It contains only what everybody may see, also if an organiser exports it. A former \
+    site in the directory is replaced.
+
 Examples:
   arbiter tournament export finals
   arbiter tournament export finals --out archive/finals --records
-  arbiter verify archive/finals"
+  arbiter verify archive/finals
+  arbiter tournament export finals --site public --matches 500"
 )]
 pub(super) struct Export {
     /// The tournament.
     #[arg(value_name = "T")]
-    tournament: String,
+    pub(super) tournament: String,
     /// The edition; by default the official one.
     #[arg(long, value_name = "E")]
-    edition: Option<i32>,
+    pub(super) edition: Option<i32>,
     /// The output directory, empty or not yet existing; by default named after the tournament.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Also write the record of each match.
     #[arg(long)]
     records: bool,
+    /// Write a web site to this directory: missing, empty, or a former site.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "records"])]
+    site: Option<PathBuf>,
+    /// Write the replays of at most N matches, those with the greatest numbers; by default all.
+    #[arg(long, value_name = "N", requires = "site")]
+    matches: Option<usize>,
     #[command(flatten)]
     client: Client,
 }
@@ -75,33 +89,62 @@ const MAX_DOWNLOADS: usize = 16;
 const ALL: u32 = u32::MAX;
 
 impl Export {
-    pub(super) fn run(self) -> Result<(), Failure> {
-        let directory = self.out.clone().unwrap_or_else(|| PathBuf::from(&self.tournament));
+    pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
+        let directory = match (&self.site, &self.out) {
+            (Some(directory), _) | (None, Some(directory)) => directory.clone(),
+            (None, None) => PathBuf::from(&self.tournament),
+        };
         let refused = |cause: String| Failure::usage(format!("{}: {cause}", directory.display()));
-        match fs::read_dir(&directory).map(|mut entries| entries.next().is_some()) {
-            Ok(false) => {}
-            Ok(true) => {
-                return Err(refused("not empty; choose another directory with --out".to_owned()));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(refused(error.to_string())),
+        match self.site {
+            Some(_) => site::check_target(&directory),
+            None => check_empty(&directory),
         }
+        .map_err(refused)?;
         let parent = directory.parent().filter(|folder| !folder.as_os_str().is_empty());
         let scratch = tempfile::Builder::new()
             .prefix(".arbiter-export-")
             .tempdir_in(parent.unwrap_or(Path::new(".")))
             .map_err(|error| refused(error.to_string()))?;
         let export_dir = scratch.path().join("export");
-        let summary = self.client.run(async |server| {
-            unless_interrupted(async { self.write(&server, &export_dir).await }).await
+        let client =
+            if self.site.is_some() { self.client.anonymous() } else { self.client.clone() };
+        let summary = client.run(async |server| {
+            unless_interrupted(async {
+                if self.site.is_none() {
+                    return self.write(&server, &export_dir).await;
+                }
+                let export = SiteExport { games, data: &self, max_replays: self.matches };
+                export.write(&server, &export_dir).await
+            })
+            .await
         })?;
         // Renaming makes the whole export appear at once.
-        fs::rename(&export_dir, &directory).map_err(|error| refused(error.to_string()))?;
+        match self.site {
+            Some(_) => site::install(&export_dir, &directory),
+            None => fs::rename(&export_dir, &directory).map_err(|error| error.to_string()),
+        }
+        .map_err(refused)?;
         print_line(&format!("{summary} to {}", directory.display()))
     }
 
     /// Writes everything to the new directory `directory` and returns a description.
     async fn write(&self, server: &Server, directory: &Path) -> Result<String, Failure> {
+        let (number, exported) = self.write_edition(server, directory).await?;
+        if self.records {
+            self.write_records(server, &exported, &directory.join("records")).await?;
+        }
+        let name = &self.tournament;
+        let count = exported.len();
+        Ok(format!("exported edition {number} of {name} with {count} matches"))
+    }
+
+    /// Writes everything but the records to the new directory `directory`. Returns the number of
+    /// the edition and its matches.
+    pub(super) async fn write_edition(
+        &self,
+        server: &Server,
+        directory: &Path,
+    ) -> Result<(i32, Vec<ExportedMatch>), Failure> {
         fs::create_dir(directory).map_err(|error| write_error(directory, &error))?;
         let board = LeaderboardRef { tournament: self.tournament.clone(), edition: self.edition };
         let request = GetRankingRequest { leaderboard: Some(board), ..Default::default() };
@@ -125,13 +168,7 @@ impl Export {
         )?;
         write_json(&directory.join("ranking.json"), &ranking_json(&ranking))?;
         self.write_package(server, &tournament, &directory.join(PACKAGES)).await?;
-        let exported = self.write_matches(server, number, directory).await?;
-        if self.records {
-            self.write_records(server, &exported, &directory.join("records")).await?;
-        }
-        let name = &self.tournament;
-        let count = exported.len();
-        Ok(format!("exported edition {number} of {name} with {count} matches"))
+        Ok((number, self.write_matches(server, number, directory).await?))
     }
 
     /// Writes the game package of an edition, if its game is one, to the new directory `directory`.
@@ -232,19 +269,28 @@ impl Export {
     }
 }
 
+/// Refuses a directory with files.
+fn check_empty(directory: &Path) -> Result<(), String> {
+    match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => Err("not empty; choose another directory with --out".to_owned()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+        Ok(false) | Err(_) => Ok(()),
+    }
+}
+
 /// A match of an export, and where its line is in the file of unsorted lines.
-struct ExportedMatch {
+pub(super) struct ExportedMatch {
     /// Its position in the schedule of the edition.
     position: i64,
     /// Its number in the tournament.
-    number: MatchNumber,
+    pub(super) number: MatchNumber,
     /// Where its line begins, in bytes.
     start: u64,
     /// The length of its line, in bytes.
     length: usize,
 }
 
-fn write_error(path: &Path, error: &io::Error) -> Failure {
+pub(super) fn write_error(path: &Path, error: &io::Error) -> Failure {
     Failure::Negative(format!("cannot write {}: {error}", path.display()))
 }
 

@@ -1,0 +1,377 @@
+//! The pages of a static site: a copy of a tournament for any web server.
+//!
+//! Pages have relative links only, so a site works in any folder of a server and from a disk. They
+//! have the style of the web interface and no script. Each function here returns a whole page; who
+//! calls it fetches the data and writes the files at the paths that [`paths`] names.
+
+mod meetings;
+pub mod paths;
+
+use arbiter_games::Games;
+use arbiter_proto::v1::{
+    Bot, Certificate, Edition, GetRankingResponse, GetStatisticsResponse, MatchStatus, Standing,
+    Tournament,
+};
+use arbiter_replay::without_bidi_controls;
+use maud::{DOCTYPE, Markup, html};
+
+pub use self::meetings::Meetings;
+pub use super::csv_export::{MatchTable, bots_text, ranking_text, statistics_text};
+use super::layout::{self, count, label};
+use super::settings_in_words::topics;
+use super::{about, markdown};
+use crate::service::counted_certificate;
+use crate::tournament::beacon::seed_origin;
+use crate::tournament::file::TournamentFile;
+
+/// The style sheet, at [`paths::STYLE`]. Its icon is in the same folder.
+pub fn style() -> String {
+    super::assets::style().replace("\"/assets/", "\"")
+}
+
+/// The icon, at [`paths::ICON`].
+pub fn icon() -> &'static str {
+    super::assets::ICON
+}
+
+/// A site: what all of its pages share.
+#[derive(Clone, Debug)]
+pub struct StaticSite {
+    tournament: Tournament,
+    /// The labels and paths of the pages that every page links to.
+    tabs: Vec<(&'static str, &'static str)>,
+}
+
+/// A bot of the list of bots: the bot and its standing, if it took part.
+pub type BotEntry<'a> = (&'a Bot, Option<&'a Standing>);
+
+impl StaticSite {
+    /// A site of this tournament, with or without statistics.
+    pub fn new(tournament: Tournament, has_statistics: bool) -> Self {
+        let mut tabs = vec![
+            ("Tournament", paths::INDEX),
+            ("Bots", paths::BOTS),
+            ("Statistics", paths::STATISTICS),
+            ("Head to head", paths::HEAD_TO_HEAD),
+            ("Matches", paths::FIRST_MATCHES),
+            ("How to play", paths::HOW_TO_PLAY),
+            ("Seed and settings", paths::ABOUT),
+            ("Data", paths::DATA),
+        ];
+        tabs.retain(|(_, path)| has_statistics || *path != paths::STATISTICS);
+        Self { tournament, tabs }
+    }
+
+    /// The title of the tournament, or its name.
+    pub fn title(&self) -> &str {
+        let Tournament { title, name, .. } = &self.tournament;
+        if title.is_empty() { name } else { title }
+    }
+
+    /// The page at this path.
+    fn page(&self, path: &str, heading: &str, body: &Markup) -> String {
+        let up = paths::up(path);
+        let title = self.title();
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (heading) @if heading != title { " – " (title) } }
+                    link rel="icon" href={ (up) (paths::ICON) } type="image/svg+xml";
+                    link rel="stylesheet" href={ (up) (paths::STYLE) };
+                }
+                body {
+                    a.skip href="#main" { "Skip to content" }
+                    header {
+                        nav aria-label="Site" { a.home href={ (up) (paths::INDEX) } { (title) } }
+                    }
+                    main id="main" {
+                        h1 { (heading) }
+                        nav.tabs aria-label="Tournament" {
+                            @for (label, target) in &self.tabs {
+                                a href={ (up) (target) } aria-current=[(*target == path).then_some("page")] {
+                                    (label)
+                                }
+                            }
+                        }
+                        (body)
+                    }
+                }
+            }
+        };
+        without_bidi_controls(page.into_string())
+    }
+
+    /// The first page: description, leaderboard and editions. `editions` are those with a page.
+    pub fn index(&self, ranking: &GetRankingResponse, editions: &[i32]) -> String {
+        let description = &self.tournament.description;
+        let state = &self.tournament.state;
+        let body = html! {
+            @if !description.is_empty() {
+                article.guide { (markdown::render(description, "about-")) }
+            }
+            p {
+                "A tournament of " (self.tournament.game) ". "
+                @if state == "open" { "It is still open: this is its state at the time of export." }
+                @else { "It is " (state) "." }
+            }
+            h2 { "Leaderboard" }
+            (self.leaderboard(ranking))
+            h2 { "Editions" }
+            p { "An edition is one complete schedule over fixed versions. The last complete edition is official." }
+            (self.editions(editions))
+        };
+        self.page(paths::INDEX, self.title(), &body)
+    }
+
+    fn editions(&self, editions: &[i32]) -> Markup {
+        let heads = ["Edition", "State", "Counted matches", "Planned matches"];
+        let row = |edition: &Edition| {
+            html! {
+                td {
+                    @if editions.contains(&edition.number) {
+                        a href=(paths::ranking(edition.number)) { (edition.number) }
+                    } @else { (edition.number) }
+                }
+                td { (edition.state) @if edition.official { ", " strong { "official" } } }
+                td.number { (edition.counted) }
+                td.number { (edition.matches) @if edition.open_ended { "+" } }
+            }
+        };
+        layout::table("Editions", "editions", &heads, self.tournament.editions.iter().map(row))
+    }
+
+    fn leaderboard(&self, ranking: &GetRankingResponse) -> Markup {
+        let mut heads = vec!["Rank".to_owned(), "Bot".to_owned(), "Version".to_owned()];
+        heads.push("Matches".to_owned());
+        heads.extend(ranking.columns.iter().map(|column| label(column)));
+        heads.extend(["Mean", "Forfeits", "Invalid replies"].map(str::to_owned));
+        let row = |place: &Standing| {
+            html! {
+                td.number { (place.rank) @if place.tied { "=" } }
+                th scope="row" { (place.bot) @if !place.owner.is_empty() { " (" (place.owner) ")" } }
+                td.number { (place.version) }
+                td.number { (place.matches) }
+                @for index in 0..ranking.columns.len() {
+                    td.number { (place.score.get(index).map_or("0", String::as_str)) }
+                }
+                td.number { (format!("{:.3}", place.mean)) }
+                td.number { (place.forfeits.iter().sum::<i64>()) }
+                td.number { (place.bad_answers) }
+            }
+        };
+        let official = if ranking.official { "the official one" } else { "not the official one" };
+        html! {
+            p {
+                "Edition " (ranking.edition) ", " (official) ": " (ranking.counted) " of "
+                (count(ranking.matches, "match", "matches")) " counted."
+            }
+            (layout::table("Leaderboard", "ranking", &heads, ranking.standings.iter().map(row)))
+        }
+    }
+
+    /// The leaderboard of an edition.
+    pub fn ranking(&self, ranking: &GetRankingResponse) -> String {
+        let heading = format!("Leaderboard of edition {}", ranking.edition);
+        self.page(&paths::ranking(ranking.edition), &heading, &self.leaderboard(ranking))
+    }
+
+    /// All bots.
+    pub fn bots<'a>(&self, bots: impl IntoIterator<Item = BotEntry<'a>>) -> String {
+        let heads = ["Bot", "Owner", "Version", "Rank", "Digest of the version"];
+        let row = |(bot, standing): BotEntry<'_>| {
+            let newest = bot.newest.as_ref();
+            html! {
+                th scope="row" { (bot.name) }
+                td { @if bot.owner.is_empty() { "house bot" } @else { (bot.owner) } @if bot.withdrawn { ", withdrawn" } }
+                td.number { @if let Some(newest) = newest { (newest.number) } @else { "–" } }
+                td.number { @if let Some(standing) = standing { (standing.rank) } @else { "–" } }
+                td { @if let Some(newest) = newest { code.hash { (layout::hex(&newest.digest)) } } }
+            }
+        };
+        let body = html! {
+            (layout::table("Bots", "bots", &heads, bots.into_iter().map(row)))
+        };
+        self.page(paths::BOTS, "Bots", &body)
+    }
+
+    /// The statistics of an edition.
+    pub fn statistics(&self, all: &GetStatisticsResponse) -> String {
+        let margin = |value: Option<f64>, digits: usize| match value {
+            Some(value) => format!(" ± {value:.digits$}"),
+            None => String::new(),
+        };
+        let heads = ["Rank", "Bot", "Matches", "Mean", "Possible ranks", "Rating"];
+        let rows = all.statistics.iter().map(|bot| {
+            html! {
+                td.number { (bot.rank) @if bot.tied { "=" } }
+                th scope="row" { (bot.bot) }
+                td.number { (bot.matches) }
+                td.number { (format!("{:.3}", bot.mean)) (margin(bot.margin, 3)) }
+                td.number {
+                    @if let Some(ranks) = &bot.rank_set { (ranks.best) "–" (ranks.worst) } @else { "–" }
+                }
+                td.number {
+                    @if let Some(rating) = bot.rating { (format!("{rating:.0}")) (margin(bot.rating_margin, 0)) }
+                    @else { "–" }
+                }
+            }
+        });
+        let body = html! {
+            p {
+                "Edition " (all.edition) ": " (all.matches) " of " (count(all.planned, "match", "matches"))
+                ". With fresh seeds and the same field, all possible ranks hold together with 95 %; "
+                "an interval of a mean or a rating holds alone with 95 %."
+            }
+            (layout::table("Statistics", "statistics", &heads, rows))
+        };
+        self.page(paths::STATISTICS, "Statistics", &body)
+    }
+
+    /// The head-to-head results of the bots, in the order of the leaderboard.
+    pub fn head_to_head(&self, ranking: &GetRankingResponse, meetings: &Meetings) -> String {
+        let bots: Vec<_> = ranking.standings.iter().map(|place| &place.bot[..]).collect();
+        let mut heads = vec![html! { "Bot" }];
+        heads.extend(bots.iter().map(|bot| html! { span { (bot) } }));
+        let rows = bots.iter().map(|bot| {
+            html! {
+                th scope="row" { (bot) }
+                @for other in &bots {
+                    td { @match meetings.of(bot, other) {
+                        Some([won, drawn, lost]) => { (won) "–" (drawn) "–" (lost) },
+                        None => {},
+                    } }
+                }
+            }
+        });
+        let body = html! {
+            p {
+                "Edition " (ranking.edition) ". Each cell shows wins–draws–losses of the row's bot against "
+                "the column's bot. At a table, the bot with the higher score wins."
+            }
+            (layout::table("Head to head", "matrix", &heads, rows))
+        };
+        self.page(paths::HEAD_TO_HEAD, "Head to head", &body)
+    }
+
+    /// A page of the list of matches. Each match comes with whether its replay is on the site.
+    pub fn matches(
+        &self,
+        number: usize,
+        matches: &[(MatchStatus, bool)],
+        columns: &[String],
+        has_next: bool,
+    ) -> String {
+        let seats = format!("Seats and scores{}", layout::components(columns));
+        let heads = ["Match", &seats, "Parameters", "Duration", "Replay"];
+        let path = paths::matches(number);
+        let up = paths::up(&path);
+        let row = |(status, has_replay): &(MatchStatus, bool)| {
+            let match_number = paths::match_number(status);
+            html! {
+                th scope="row" { (match_number) }
+                td { (seats_and_scores(status)) }
+                td { (status.params) }
+                td.number { (layout::format_millis(status.wall_ms)) }
+                td {
+                    @if *has_replay {
+                        a href={ (up) (paths::replay(match_number)) } aria-label={ "Replay of match " (match_number) } { "Watch" }
+                    }
+                }
+            }
+        };
+        let sibling = |number: usize| format!("{up}{}", paths::matches(number));
+        let body = html! {
+            @if matches.is_empty() { p { "No match has been played." } }
+            @else { (layout::table("Matches", "matches", &heads, matches.iter().map(row))) }
+            nav.paging aria-label="Pages" {
+                @if number > 1 { a rel="prev" href=(sibling(number - 1)) { "Previous matches" } }
+                @if has_next { a rel="next" href=(sibling(number + 1)) { "Next matches" } }
+            }
+        };
+        self.page(&path, "Matches", &body)
+    }
+
+    /// How to write a bot: the text of the game, if there is one, as Markdown.
+    pub fn how_to_play(&self, text: &str) -> String {
+        let body = html! {
+            @if text.is_empty() {
+                p { "The game is a game package. Its packed file is among the data; it contains the text for authors of bots." }
+            } @else { article.guide { (markdown::render(text, "guide-")) } }
+        };
+        self.page(paths::HOW_TO_PLAY, "How to play", &body)
+    }
+
+    /// The settings, the seed and the certificate of the balance.
+    pub fn about(&self, games: &Games, certificate: Option<&Certificate>) -> String {
+        let settings = serde_json::from_str(&self.tournament.settings).unwrap_or_default();
+        let file = TournamentFile::from_json(games, &settings).ok();
+        let body = html! {
+            h2 { "Settings" }
+            @if let Some(file) = &file {
+                dl.topics { @for (topic, text) in topics(file) { dt { (topic) } dd { (text) } } }
+            }
+            details {
+                summary { "All settings, as in the tournament file" }
+                (about::settings(&self.tournament))
+            }
+            h2 { "Seed" }
+            p { "All randomness follows from the seed. Its hash was published first, so the seed cannot be chosen later." }
+            (about::randomness(&self.tournament))
+            @if let Some(certificate) = certificate { (certificate_section(certificate)) }
+        };
+        self.page(paths::ABOUT, "Seed and settings", &body)
+    }
+
+    /// Links to the files with data: their paths and what they contain.
+    pub fn data(&self, files: &[(String, &'static str)]) -> String {
+        let body = html! {
+            ul {
+                @for (path, meaning) in files {
+                    li { a href=(path) download { (path) } ": " (meaning) }
+                }
+            }
+            p {
+                "Run " code { "arbiter verify data" } " in the folder of this site to check the data: "
+                "once the seed is published, all matches are derived from it again."
+            }
+        };
+        self.page(paths::DATA, "Data", &body)
+    }
+}
+
+fn certificate_section(certificate: &Certificate) -> Markup {
+    html! {
+        h2 { "Certificate" }
+        @if certificate.not_counted.is_empty() {
+            p { "Counted from the matches themselves:" }
+            pre { (counted_certificate(certificate)) }
+            @if certificate.broken_promise.is_empty() {
+                p { strong { "Verified" } ": the schedule is as balanced as promised." }
+            } @else {
+                p { "The schedule is not as balanced as promised: " (certificate.broken_promise) }
+            }
+        } @else {
+            p { strong { "Balance not certified" } ": " (certificate.not_counted) "." }
+        }
+        p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
+    }
+}
+
+/// The bots of a match with their scores.
+fn seats_and_scores(status: &MatchStatus) -> Markup {
+    html! {
+        ol.seats {
+            @for seat in &status.seats {
+                li {
+                    (seat.bot) " " span.score { (layout::format_score(&seat.score)) }
+                    @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
+                    @if seat.bad_answers > 0 { " " em { (count(seat.bad_answers, "invalid reply", "invalid replies")) } }
+                }
+            }
+        }
+    }
+}
