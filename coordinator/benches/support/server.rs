@@ -101,11 +101,13 @@ impl Worker {
         // wait.
         let (outgoing, messages) = mpsc::channel(2 * slots as usize + 2);
         let hello = Hello {
+            runtimes: Vec::new(),
             name: name.to_owned(),
             build: "bench".to_owned(),
             sandbox: "none".to_owned(),
             rules: RULES_VERSION.to_owned(),
             slots,
+            runtimes: Vec::new(),
         };
         let mut request = Request::new(ReceiverStream::new(messages));
         request.metadata_mut().insert("authorization", server.token.clone());
