@@ -44,9 +44,8 @@ pub(crate) fn check_version<R: BufRead>(version: u32, lines: &Lines<R>) -> Resul
     if version == RECORD_VERSION {
         return Ok(());
     }
-    Err(lines.difference(format!(
-        "record format {version}; this program supports {RECORD_VERSION}"
-    )))
+    Err(lines
+        .difference(format!("record format {version}; this program supports {RECORD_VERSION}")))
 }
 
 /// Reads, counts and hashes the lines of a record.

@@ -4,9 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use arbiter_games::picture::{self, Key};
-use arbiter_games::{
-    Allowance, BotName, ClockKind, Forfeit, Micros, Seat, SeatResult, TimeSpent,
-};
+use arbiter_games::{Allowance, BotName, ClockKind, Forfeit, Micros, Seat, SeatResult, TimeSpent};
 
 use crate::draw::{Picture, draw};
 use crate::record_line::{SeatLine, names};

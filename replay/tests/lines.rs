@@ -43,6 +43,7 @@ fn spellings() -> impl Strategy<Value = String> {
         Just("\",\"wall_us\":2,\"cpu_us\":3} "),
     ];
     let text = "[\u{0}-\u{ff}]{0,4}";
-    (start, 0..200_i64, seat, key, text, end)
-        .prop_map(|(start, time, seat, key, text, end)| format!("{start}{time}{seat}{key}{text}{end}"))
+    (start, 0..200_i64, seat, key, text, end).prop_map(|(start, time, seat, key, text, end)| {
+        format!("{start}{time}{seat}{key}{text}{end}")
+    })
 }

@@ -76,7 +76,10 @@ fn a_range_of_steps_equals_a_part_of_all_steps() {
         let whole = all_steps(&record);
         let middle = whole.overview.total / 2;
         let part = steps(&Games::built_in(), &record[..], middle..middle + 3).unwrap();
-        assert_eq!((part.overview.total, &part.overview.chapters), (whole.overview.total, &whole.overview.chapters));
+        assert_eq!(
+            (part.overview.total, &part.overview.chapters),
+            (whole.overview.total, &whole.overview.chapters)
+        );
         let expected_steps = whole.drawn.iter().skip(middle).take(3);
         assert_eq!(part.drawn.len(), expected_steps.len());
         for (step, expected) in part.drawn.iter().zip(expected_steps) {
@@ -158,7 +161,11 @@ fn wojna_shows_piles_bids_and_wars() {
     assert_eq!(captions().next_back(), Some("Deal 1 of 1 has ended."));
     let auction = steps.drawn.iter().find(|step| step.picture.caption.contains("auction 1:"));
     let html = html(&steps, auction.unwrap());
-    assert_eq!(html.matches("card peeked").count(), steps.overview.names.len(), "each seat has a card");
+    assert_eq!(
+        html.matches("card peeked").count(),
+        steps.overview.names.len(),
+        "each seat has a card"
+    );
     assert!(html.contains("<th colspan=\"4\" scope=\"row\">Pot</th>"), "{html}");
     assert_eq!(steps.overview.chapters[0], ("Deal 1".to_owned(), 0));
 }

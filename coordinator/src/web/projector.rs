@@ -160,7 +160,5 @@ pub(super) async fn live(
     Path(tournament): Path<String>,
 ) -> Result<impl IntoResponse, WebError> {
     let pages = session.service.watch_page(&session.caller, top(&tournament)).await?;
-    Ok(sse::viewer_stream(session, pages, move |update| -> Markup {
-        standings(&update.page)
-    }))
+    Ok(sse::viewer_stream(session, pages, move |update| -> Markup { standings(&update.page) }))
 }

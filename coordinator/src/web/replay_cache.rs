@@ -8,10 +8,10 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::LazyLock;
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
 
 use arbiter_games::Games;
 use arbiter_replay::{ChunkEncoder, Difference, Overview, STEPS_PER_CHUNK};

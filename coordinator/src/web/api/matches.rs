@@ -250,7 +250,8 @@ impl Handler for GetMatchSteps {
         };
         let steps: Steps = match_page::run_replay(&context.session, replay).await?;
         let next = from.saturating_add(count);
-        let next = (next < steps.overview.total).then(|| with_parameter(&context.uri, "from", next));
+        let next =
+            (next < steps.overview.total).then(|| with_parameter(&context.uri, "from", next));
         Ok(MatchSteps { next, ..steps.into() })
     }
 }
