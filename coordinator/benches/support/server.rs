@@ -101,7 +101,6 @@ impl Worker {
         // wait.
         let (outgoing, messages) = mpsc::channel(2 * slots as usize + 2);
         let hello = Hello {
-            runtimes: Vec::new(),
             name: name.to_owned(),
             build: "bench".to_owned(),
             sandbox: "none".to_owned(),
