@@ -134,9 +134,10 @@ impl Service {
         } else {
             None
         };
-        let rounds = match request.rounds {
-            true => self.match_rounds(caller, &request.tournament, &edition).await?,
-            false => Arc::default(),
+        let rounds = if request.rounds {
+            self.match_rounds(caller, &request.tournament, &edition).await?
+        } else {
+            Arc::default()
         };
         let limit = if request.limit == 0 { usize::MAX } else { request.limit as usize };
         let mut cursor = Cursor::start(request.newest_first);
