@@ -220,12 +220,7 @@ impl MatchListing {
 
     /// The matches from a place in the list on: by index only those that pass the filter.
     /// If all matches pass, at most `limit` are read.
-    async fn page(
-        &self,
-        cursor: Cursor,
-        by_index: bool,
-        limit: usize,
-    ) -> Result<Vec<PlayedMatch>> {
+    async fn page(&self, cursor: Cursor, by_index: bool, limit: usize) -> Result<Vec<PlayedMatch>> {
         // The permit is held only during the query, so a slow client does not block it.
         let _permit = self.service.permit(&self.caller).await?;
         let pool = &self.service.pool;

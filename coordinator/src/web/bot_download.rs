@@ -12,6 +12,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use arbiter_packages::archive_writer::ZipStream;
 use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{
     GetBotLogRequest, GetBotRequest, GetTrialRequest, LogEntry, TrialStatus, Version,
@@ -24,8 +25,6 @@ use axum::response::Response;
 use serde::Deserialize;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
-use zip::ZipWriter;
-use zip::write::{SimpleFileOptions, StreamWriter};
 
 use super::csv_export::{csv_text, escape_formula};
 use super::download;
@@ -287,10 +286,10 @@ fn pack(
     permit: SemaphorePermit<'static>,
 ) {
     let out = ChunkWriter { chunks: chunks.clone(), buffer: Vec::new() };
-    let mut archive = ZipWriter::new_stream(out);
+    let mut archive = ZipStream::new(out);
     let result = loop {
         match parts.blocking_recv() {
-            None => break archive.finish().map_err(io::Error::from).and_then(finish),
+            None => break archive.finish().and_then(|mut out| out.send()),
             Some(Part::Failed(error)) => break Err(io::Error::other(error.message().to_owned())),
             Some(part) => {
                 if let Err(error) = add(&mut archive, part) {
@@ -307,21 +306,15 @@ fn pack(
     drop(permit);
 }
 
-fn finish(stream: StreamWriter<ChunkWriter>) -> io::Result<()> {
-    stream.into_inner().send()
-}
-
 /// Adds a file to an archive.
-fn add(archive: &mut ZipWriter<StreamWriter<ChunkWriter>>, part: Part) -> io::Result<()> {
-    // Records shrink well at the lowest level, which takes the least processor time.
-    let options = SimpleFileOptions::default().compression_level(Some(1));
+fn add(archive: &mut ZipStream<ChunkWriter>, part: Part) -> io::Result<()> {
     match part {
         Part::Text(name, text) => {
-            archive.start_file(name, options)?;
+            archive.begin(&name)?;
             archive.write_all(&text)
         }
         Part::Record(name, record) => {
-            archive.start_file(name, options)?;
+            archive.begin(&name)?;
             io::copy(&mut unpack(&record)?, archive).map(drop)
         }
         Part::Failed(_) => Ok(()),

@@ -5,8 +5,8 @@ use std::fmt;
 use arbiter_games::Micros;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
-use time::{OffsetDateTime, UtcOffset};
 use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
 
 /// The rules of entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
