@@ -198,8 +198,8 @@ fn a_list_of_players_is_invited_as_a_whole_or_not_at_all() {
     }
     assert_eq!(tokens(), 0, "zoe has no token either");
 
-    let class: String = (1..=40).map(|n| format!("Student {n},s{n}@example.org\n")).collect();
-    fs::write(&list, format!("\u{feff}name,email\n# room 7\n{class}")).unwrap();
+    let class: Vec<_> = (1..=40).map(|n| format!("Student {n},s{n}@example.org")).collect();
+    fs::write(&list, format!("\u{feff}name,email\n# room 7\n{}\n", class.join("\n"))).unwrap();
     let csv = path("tokens.csv");
     let cards = path("cards.html");
     let options = ["--csv", &csv, "--invitations", &cards, "--title", "Spring <cup>"];

@@ -160,12 +160,8 @@ fn passing_bots_enter_and_failures_are_explained() {
     }
     done(&site.command(&site.admin, "tournament check cup").output().unwrap());
     let folder = bots.path().join("log");
-    let download = || {
-        let mut command = site.command(&site.player, "log cup mine --download");
-        let output = command.arg(&folder).output().unwrap();
-        done(&output);
-        stderr(&output)
-    };
+    let words = format!("log cup mine --download {}", folder.display());
+    let download = || stderr(&site.command(&site.player, &words).output().unwrap());
     assert!(download().contains("2 records, versions, forfeits.csv"));
     done(&arbiter().arg("verify").arg(folder.join("records")).output().unwrap());
     let trial = fs::read_to_string(folder.join("versions/3/trial.txt")).unwrap();

@@ -156,7 +156,8 @@ impl Server {
         let name = name();
         let build = "bench".to_owned();
         let sandbox = "none".to_owned();
-        let hello = Hello { name, build, sandbox, rules: RULES_VERSION.to_owned(), slots };
+        let rules = RULES_VERSION.to_owned();
+        let hello = Hello { name, build, sandbox, rules, slots, ..Hello::default() };
         let stream = tokio::spawn({
             let request = self.request(ReceiverStream::new(messages));
             let mut client = WorkerServiceClient::new(self.channel().await);

@@ -183,16 +183,9 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/t/{tournament}/bracket", get(bracket::show))
         .route("/t/{tournament}/rounds", get(rounds::show))
         .route("/t/{tournament}/rounds.trf", get(rounds::trf))
-        .route("/t/{tournament}/matches", get(matches::list))
-        .route("/t/{tournament}/matches/{number}", get(match_page::show))
-        .route("/t/{tournament}/matches/{number}/steps", get(match_page::steps))
-        .route("/t/{tournament}/matches/{number}/embed", get(embed::show))
-        .route("/t/{tournament}/matches/{number}/embed/steps", get(embed::steps))
         .route("/t/{tournament}/projector", get(projector::show))
         .route("/t/{tournament}/projector/live", get(projector::live))
-        .route("/t/{tournament}/matches/{number}/record", get(match_page::record))
-        .route("/t/{tournament}/matches/{number}/retry", post(actions::retry))
-        .route("/t/{tournament}/matches.csv", get(csv_export::matches))
+        .merge(match_routes())
         .route("/t/{tournament}/data.tar.gz", get(data_archive::show))
         .merge(bot_routes())
         .route("/queue", get(queue::show))
@@ -222,6 +215,19 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .merge(tricks_http)
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request))
+}
+
+/// The routes of matches and their replays.
+fn match_routes() -> Router<WebState> {
+    Router::new()
+        .route("/t/{tournament}/matches", get(matches::list))
+        .route("/t/{tournament}/matches.csv", get(csv_export::matches))
+        .route("/t/{tournament}/matches/{number}", get(match_page::show))
+        .route("/t/{tournament}/matches/{number}/steps", get(match_page::steps))
+        .route("/t/{tournament}/matches/{number}/embed", get(embed::show))
+        .route("/t/{tournament}/matches/{number}/embed/steps", get(embed::steps))
+        .route("/t/{tournament}/matches/{number}/record", get(match_page::record))
+        .route("/t/{tournament}/matches/{number}/retry", post(actions::retry))
 }
 
 /// The routes by which organisers change a tournament.

@@ -8,7 +8,7 @@ mod support;
 
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::db::lots::{self, LotState};
-use arbiter_coordinator::db::played_matches::{self, Cursor};
+use arbiter_coordinator::db::played_matches::{self, Cursor, PAGE, page_of_entrants};
 use arbiter_coordinator::db::{editions, records, results};
 use arbiter_coordinator::queue::{Failure, LeasePolicy};
 use arbiter_proto::fault::FaultKind;
@@ -191,25 +191,19 @@ async fn a_page_of_matches_reads_only_its_rows() {
     let mut check = async |table: &str, transaction: &mut PgConnection, page_len: usize| {
         let total = rows_read(transaction, MATCHES).await;
         let limit = 4 * i64::try_from(page_len).unwrap();
-        assert!(
-            total - before <= limit,
-            "{table}: {} rows were read for a page of {page_len}",
-            total - before
-        );
+        let read = total - before;
+        assert!(read <= limit, "{table}: {read} rows were read for a page of {page_len}");
         before = total;
     };
     for (cursor, first) in [(Cursor::After(after), 25_001), (Cursor::Before(after), 24_999)] {
-        let page =
-            played_matches::page(&mut *transaction, scope, cursor, false, played_matches::PAGE)
-                .await
-                .unwrap();
+        let page = played_matches::page(&mut *transaction, scope, cursor, false, PAGE);
+        let page = page.await.unwrap();
         assert_eq!((page.len(), page[0].result.number), (1_000, MatchNumber(first)));
         check("matches", &mut transaction, page.len()).await;
     }
     let cursor = Cursor::After(MatchNumber(10));
-    let page = played_matches::page(&mut *transaction, scope, cursor, true, played_matches::PAGE)
-        .await
-        .unwrap();
+    let page = played_matches::page(&mut *transaction, scope, cursor, true, PAGE);
+    let page = page.await.unwrap();
     let numbers: Vec<_> = page.iter().map(|played| played.result.number.0).collect();
     assert_eq!(numbers, [7_000, 14_000, 21_000, 28_000, 30_003]);
     check("forfeits", &mut transaction, page.len()).await;
@@ -221,14 +215,8 @@ async fn a_page_of_matches_reads_only_its_rows() {
         (Cursor::start(false), Some(rare_bots[1]), vec![30_003]),
         (Cursor::start(false), Some(rare_bots[0]), vec![]),
     ] {
-        let page = played_matches::page_of_entrants(
-            &mut *transaction,
-            scope,
-            cursor,
-            &rare_bots,
-            forfeited_by,
-        );
-        let page = page.await.unwrap();
+        let db = &mut *transaction;
+        let page = page_of_entrants(db, scope, cursor, &rare_bots, forfeited_by).await.unwrap();
         let numbers: Vec<_> = page.iter().map(|played| played.result.number.0).collect();
         assert_eq!(numbers, expected);
         check("entrants", &mut transaction, 20).await;

@@ -83,13 +83,19 @@ impl Default for GzipBuffer {
 
 impl GzipBuffer {
     /// Adds bytes.
-    pub fn add(&mut self, bytes: &[u8]) {
-        self.0.write_all(bytes).expect("writing to memory does not fail");
+    ///
+    /// # Errors
+    /// After the end.
+    pub fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
     }
 
     /// Adds the end. No bytes can follow.
-    pub fn finish(&mut self) {
-        self.0.try_finish().expect("writing to memory does not fail");
+    ///
+    /// # Errors
+    /// After the end.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.0.try_finish()
     }
 
     /// The number of compressed bytes that can be taken.

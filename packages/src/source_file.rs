@@ -127,8 +127,8 @@ impl SourceFile {
     }
 }
 
-/// Whether a file can be run as it is: a program in the format of Linux, or a script. Linux does not
-/// find the interpreter of a script whose first line ends with CR LF.
+/// Whether a file can be run as it is: a program in the format of Linux, or a script. Linux does
+/// not find the interpreter of a script whose first line ends with CR LF.
 fn is_program(contents: &[u8]) -> bool {
     let first = contents.split(|byte| *byte == b'\n').next().unwrap_or_default();
     contents.starts_with(b"\x7fELF") || first.starts_with(b"#!") && !first.ends_with(b"\r")

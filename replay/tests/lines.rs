@@ -1,7 +1,5 @@
 //! Lines of records: each has exactly one valid spelling, however it is parsed.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use arbiter_games::{Micros, Seat, TimeSpent};
 use arbiter_replay::Line;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};

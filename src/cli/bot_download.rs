@@ -10,7 +10,7 @@ use arbiter_proto::v1::{GetBotLogRequest, GetBotRequest, LogEntry};
 use super::client::{Server, malformed_response, unless_interrupted};
 use super::{record_download, trial_output};
 use crate::failure::Failure;
-use crate::output::{csv_cell, eprint_line, printable};
+use crate::output::{csv_cell, eprint_line, matches, printable};
 use crate::play::progress;
 
 /// The matches of a page of the log, and of a download by default.
@@ -134,7 +134,8 @@ pub(super) fn report(folder: &Path, counts: DownloadCounts) {
     let folder = folder.display();
     let mut line = format!("{folder}: {records} records, versions, forfeits.csv");
     if missing > 0 {
-        line += &format!("; {missing} matches have no record for you now");
+        let missing = matches(i64::try_from(missing).unwrap_or(i64::MAX));
+        line = format!("{line}; {missing} without a record for you now");
     }
     if is_cut {
         line += "; --all also downloads older matches";

@@ -170,6 +170,7 @@ fn bot_json(bot: &Bot) -> Value {
   arbiter log finals mybot --forfeits --json
   arbiter log finals mybot --download mybot-log --all
   arbiter match finals/1207 --record -")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Log {
     /// The tournament.
     #[arg(value_name = "T")]

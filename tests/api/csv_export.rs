@@ -32,6 +32,44 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// The matches of a query are the same as CSV and in the API.
+fn check_matches(server: &TestServer, query: &str) {
+    let response = server.get(&format!("/t/cup/matches.csv{query}"), &[]);
+    let matches = server.all(&format!("/api/v1/tournaments/cup/matches{query}"), 1000);
+    let table = rows(&response.text());
+    assert_eq!(table.len(), 2 * matches.len());
+    for (pair, entry) in table.chunks(2).zip(&matches) {
+        for (seat, row) in pair.iter().enumerate() {
+            let seated = &entry["seats"][seat];
+            for (key, expected) in [
+                ("match", &entry["match"]),
+                ("seed_key", &entry["seed_key"]),
+                ("board", &entry["board"]),
+                ("owner", &seated["owner"]),
+                ("bot", &seated["bot"]),
+                ("version", &seated["version"]),
+                ("points", &seated["score"][0]),
+                ("forfeit", &seated["forfeit"]),
+                ("bad_answers", &seated["bad_answers"]),
+                ("wall_ms", &entry["wall_ms"]),
+                ("level", &entry["level"]),
+                ("transcript", &entry["transcript"]),
+                ("edition", &entry["edition"]),
+                ("stage", &entry["stage"]),
+                ("round", &entry["round"]),
+                ("params", &entry["params"]),
+                ("digest", &seated["digest"]),
+                ("reported_at", &entry["reported_at"]),
+            ] {
+                assert_eq!(cell(row, key), shown(expected), "{key}");
+            }
+            assert_eq!(cell(row, "seat"), (seat + 1).to_string());
+            assert_eq!(cell(row, "state"), "counted");
+            assert_eq!(format!("cup/{}", cell(row, "number")), cell(row, "match"));
+        }
+    }
+}
+
 #[test]
 fn csv_files_contain_the_same_data_as_the_api() {
     let server = TestServer::played();
@@ -68,40 +106,7 @@ fn csv_files_contain_the_same_data_as_the_api() {
     assert_eq!(response.text().replace("'-1-1", "-1-1"), stdout, "same as the command's output");
 
     for query in ["", "?bot=mine", "?bot=mine&opponent=ada", "?bot=eve&forfeit=true&version=1"] {
-        let response = server.get(&format!("/t/cup/matches.csv{query}"), &[]);
-        let matches = server.all(&format!("/api/v1/tournaments/cup/matches{query}"), 1000);
-        let table = rows(&response.text());
-        assert_eq!(table.len(), 2 * matches.len());
-        for (pair, entry) in table.chunks(2).zip(&matches) {
-            for (seat, row) in pair.iter().enumerate() {
-                let seated = &entry["seats"][seat];
-                for (key, expected) in [
-                    ("match", &entry["match"]),
-                    ("seed_key", &entry["seed_key"]),
-                    ("board", &entry["board"]),
-                    ("owner", &seated["owner"]),
-                    ("bot", &seated["bot"]),
-                    ("version", &seated["version"]),
-                    ("points", &seated["score"][0]),
-                    ("forfeit", &seated["forfeit"]),
-                    ("bad_answers", &seated["bad_answers"]),
-                    ("wall_ms", &entry["wall_ms"]),
-                    ("level", &entry["level"]),
-                    ("transcript", &entry["transcript"]),
-                    ("edition", &entry["edition"]),
-                    ("stage", &entry["stage"]),
-                    ("round", &entry["round"]),
-                    ("params", &entry["params"]),
-                    ("digest", &seated["digest"]),
-                    ("reported_at", &entry["reported_at"]),
-                ] {
-                    assert_eq!(cell(row, key), shown(expected), "{key}");
-                }
-                assert_eq!(cell(row, "seat"), (seat + 1).to_string());
-                assert_eq!(cell(row, "state"), "counted");
-                assert_eq!(format!("cup/{}", cell(row, "number")), cell(row, "match"));
-            }
-        }
+        check_matches(&server, query);
     }
     for (page, file) in [("ranking", "ranking.csv"), ("matches", "matches.csv")] {
         let page = server.get(&format!("/t/cup/{page}"), &[]).text();

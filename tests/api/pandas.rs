@@ -14,8 +14,8 @@ fn example() -> String {
     program.split_once("```").unwrap().0.to_owned()
 }
 
-/// How often a bot won against an opponent in the matches of the API, from a seat if one is given. A
-/// draw is half a win.
+/// How often a bot won against an opponent in the matches of the API, from a seat if one is given.
+/// A draw is half a win.
 fn share_of_wins(matches: &[Value], bot: &str, opponent: Option<&str>, seat: Option<usize>) -> f64 {
     let mut won = 0.0;
     let mut played = 0.0;

@@ -36,10 +36,10 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (
         "worker/src",
         &[
-            "backoff bounded_read connect fault job runtimes spool",
+            "backoff bounded_read connect fault job spool",
             "coordinator_clients",
             "sandbox",
-            "bot seat",
+            "bot runtimes seat",
             "bundle",
             "build bundle_download hints referee rules_process",
             "package",
@@ -110,7 +110,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
         "packages/src",
         &[
             "clock files_digest params protocol rules_host view wasi",
-            "answer_error served_game wasm",
+            "answer_error archive_writer served_game wasm",
             "answer_check session",
             "episodes match_state",
             "rules",

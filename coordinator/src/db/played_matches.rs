@@ -187,8 +187,9 @@ pub async fn page(
 /// With `forfeited_by`, of those that this entrant forfeited.
 ///
 /// An index finds all matches of the entrants, which are then sorted. So it is fast if they have
-/// few of the matches; otherwise [`page`] soon comes across them. The condition names only entrants,
-/// so that Postgres has no other index to read the matches by. An entrant has one tournament.
+/// few of the matches; otherwise [`page`] soon comes across them. The condition names only
+/// entrants, so that Postgres has no other index to read the matches by. An entrant has one
+/// tournament.
 pub async fn page_of_entrants(
     db: impl Acquire<'_, Database = Postgres>,
     edition: EditionScope,

@@ -329,9 +329,9 @@ pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>> {
     sqlx::query_as(existing!("ORDER BY t.id DESC")).fetch_all(db).await
 }
 
-/// Replaces the settings of a tournament and what the public sees of it, in the transaction that has
-/// locked it. Editions with settings of an earlier game package get its rules of entry, its audits
-/// and its expected time: none of these decide a match.
+/// Replaces the settings of a tournament and what the public sees of it, in the transaction that
+/// has locked it. Editions with settings of an earlier game package get its rules of entry, its
+/// audits and its expected time: none of these decide a match.
 pub async fn edit(
     db: &mut PgConnection,
     id: TournamentId,

@@ -49,8 +49,8 @@ pub async fn list(db: impl PgExecutor<'_>, since: OffsetDateTime) -> Result<Vec<
     sqlx::query_as(statement).bind(since).fetch_all(db).await
 }
 
-/// The condition that another worker than `$worker` is connected, has the program `$program`, and is
-/// not known to lack a program of the version `$version`.
+/// The condition that another worker than `$worker` is connected, has the program `$program`, and
+/// is not known to lack a program of the version `$version`.
 macro_rules! other_worker_has {
     ($version:literal, $worker:literal, $program:literal) => {
         concat!(

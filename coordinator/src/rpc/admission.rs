@@ -114,7 +114,6 @@ fn rule(path: &str) -> Rule {
             Rule { max_message: MAX_REPORT, may_pause: true, ..with_role(Role::Worker) }
         }
         ("arbiter.v1.WorkerService", _) => Rule { is_long_stream: true, ..with_role(Role::Worker) },
-        ("arbiter.v1.TokenService", _) => with_role(Role::Organiser),
         ("arbiter.v1.BotService", "SubmitVersion" | "GetTrial" | "GetBotLog" | "WithdrawBot") => {
             with_role(Role::Player)
         }
@@ -132,7 +131,10 @@ fn rule(path: &str) -> Rule {
         ) => guest,
         // A new method is for organisers until it is added here.
         (
-            "arbiter.v1.AuditService" | "arbiter.v1.BotService" | "arbiter.v1.TournamentService",
+            "arbiter.v1.AuditService"
+            | "arbiter.v1.BotService"
+            | "arbiter.v1.TokenService"
+            | "arbiter.v1.TournamentService",
             _,
         ) => with_role(Role::Organiser),
         ("grpc.reflection.v1.ServerReflection", _) => Rule { may_pause: true, ..guest },

@@ -84,8 +84,8 @@ impl Service {
         rows.into_iter().next().ok_or_else(|| ServiceError::missing("match", name))
     }
 
-    /// The numbers of played matches of a tournament whose results the caller may see, newest first:
-    /// at most `limit`, from the match before `before` on. During a freeze, only the newest
+    /// The numbers of played matches of a tournament whose results the caller may see, newest
+    /// first: at most `limit`, from the match before `before` on. During a freeze, only the newest
     /// [`MAX_SEARCHED`] ones are searched.
     pub(crate) async fn newest_shown(
         &self,

@@ -287,8 +287,8 @@ fn refusal(caller: &Caller, tournament: &Tournament, name: &MatchName) -> Servic
     }
 }
 
-/// Removes from a record the private data of the owners of other seats. Keeps the permit until then,
-/// also if the request is dropped meanwhile.
+/// Removes from a record the private data of the owners of other seats. Keeps the permit until
+/// then, also if the request is dropped meanwhile.
 async fn redact(
     name: &MatchName,
     record: Vec<u8>,

@@ -5,9 +5,9 @@
 //!
 //! One task fetches the parts one by one, as the service returns them to this caller: without the
 //! private parts of other owners. A blocking thread packs them, and waits while the client has not
-//! read the last chunks. So a download needs the memory of a few chunks and of one compressed record
-//! at most. An error in the middle aborts the response, so that the client sees that the archive is
-//! incomplete.
+//! read the last chunks. So a download needs the memory of a few chunks and of one compressed
+//! record at most. An error in the middle aborts the response, so that the client sees that the
+//! archive is incomplete.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -280,6 +280,7 @@ fn trial_text(status: &TrialStatus) -> String {
 }
 
 /// Packs the parts into chunks of a zip archive.
+#[expect(clippy::needless_pass_by_value, reason = "the channel closes when this ends")]
 fn pack(
     mut parts: mpsc::Receiver<Part>,
     chunks: mpsc::Sender<Result<Bytes, ServiceError>>,

@@ -88,7 +88,9 @@ pub fn ranking_text(components: &[String], standings: &[Standing], has_header: b
         if has_header {
             table.push(columns::names(&columns::ranking(components)));
         }
-        standings.iter().for_each(|row| table.push(place_row(row, components.len())));
+        for row in standings {
+            table.push(place_row(row, components.len()));
+        }
     })
 }
 
@@ -108,7 +110,9 @@ pub(super) async fn statistics(
 pub fn statistics_text(statistics: &[BotStatistics]) -> Bytes {
     csv_text(|table| {
         table.push(columns::names(&columns::statistics()));
-        statistics.iter().for_each(|row| table.push(statistics_row(row)));
+        for row in statistics {
+            table.push(statistics_row(row));
+        }
     })
 }
 
@@ -116,7 +120,9 @@ pub fn statistics_text(statistics: &[BotStatistics]) -> Bytes {
 pub fn bots_text(bots: &[v1::Bot]) -> Bytes {
     csv_text(|table| {
         table.push(columns::names(&columns::bots()));
-        bots.iter().for_each(|bot| table.push(bot_row(bot)));
+        for bot in bots {
+            table.push(bot_row(bot));
+        }
     })
 }
 
@@ -142,8 +148,8 @@ pub(super) async fn matches(
     Ok(download::file(&name, CONTENT_TYPE, Body::from_stream(chunks)))
 }
 
-/// The matches of a request as CSV, in chunks that are written as fast as they are read. The request
-/// names its edition.
+/// The matches of a request as CSV, in chunks that are written as fast as they are read. The
+/// request names its edition.
 pub(super) async fn match_chunks(
     session: &Session,
     request: ListMatchesRequest,
@@ -189,8 +195,8 @@ pub struct MatchTable {
 }
 
 impl MatchTable {
-    /// A table with a header. `components` are the names of those of scores. `is_whole` says that no
-    /// match of the listed bots is left out, so that legs can be counted.
+    /// A table with a header. `components` are the names of those of scores. `is_whole` says that
+    /// no match of the listed bots is left out, so that legs can be counted.
     pub fn new(components: &[impl AsRef<str>], is_whole: bool) -> Self {
         let mut rows = CsvBuffer::new();
         rows.push(columns::names(&columns::matches(components)));

@@ -4,10 +4,10 @@
 //! # Theory of operation
 //!
 //! The archive is a tar file compressed by gzip, because every system can open one, and because it
-//! can be written while it is sent, in bounded memory. A tar file names the size of each file before
-//! its bytes. So matches and records are produced twice: once to count their bytes, once to send
-//! them. Both times they are the same, because only complete editions have archives. If they are
-//! not, the download ends with an error. The same data gives the same bytes.
+//! can be written while it is sent, in bounded memory. A tar file names the size of each file
+//! before its bytes. So matches and records are produced twice: once to count their bytes, once to
+//! send them. Both times they are the same, because only complete editions have archives. If they
+//! are not, the download ends with an error. The same data gives the same bytes.
 
 use std::io::Read as _;
 
@@ -329,12 +329,12 @@ impl ArchiveWriter {
     /// Ends the archive.
     async fn finish(&mut self) -> Result<()> {
         self.compress(&[0; 2 * TAR_BLOCK]).await?;
-        self.compressed.finish();
+        self.compressed.finish().expect("it ends once");
         self.send().await
     }
 
     async fn compress(&mut self, bytes: &[u8]) -> Result<()> {
-        self.compressed.add(bytes);
+        self.compressed.add(bytes).expect("the archive has not ended");
         if self.compressed.len() < CHUNK_BYTES {
             return if self.sender.is_closed() { Err(Interruption::Disconnected) } else { Ok(()) };
         }

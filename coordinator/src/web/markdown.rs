@@ -1,8 +1,8 @@
 //! Renders Markdown that is not trusted, such as the text of a game package.
 //!
-//! HTML in it is shown as text. Links lead to other sites, marked as untrusted (`nofollow`), or to a
-//! heading of the text; all others, and all images, are replaced by their texts. So the result has
-//! no scripts, no styles and no addresses of this server.
+//! HTML in it is shown as text. Links lead to other sites, marked as untrusted (`nofollow`), or to
+//! a heading of the text; all others, and all images, are replaced by their texts. So the result
+//! has no scripts, no styles and no addresses of this server.
 
 use std::collections::HashSet;
 

@@ -119,7 +119,7 @@ impl StaticSite {
                 @else { "It is " (state) "." }
             }
             h2 { "Leaderboard" }
-            (self.leaderboard(ranking))
+            (Self::leaderboard(ranking))
             h2 { "Editions" }
             p { "An edition is one complete schedule over fixed versions. The last complete edition is official." }
             (self.editions(editions))
@@ -144,7 +144,7 @@ impl StaticSite {
         layout::table("Editions", "editions", &heads, self.tournament.editions.iter().map(row))
     }
 
-    fn leaderboard(&self, ranking: &GetRankingResponse) -> Markup {
+    fn leaderboard(ranking: &GetRankingResponse) -> Markup {
         let mut heads = vec!["Rank".to_owned(), "Bot".to_owned(), "Version".to_owned()];
         heads.push("Matches".to_owned());
         heads.extend(ranking.columns.iter().map(|column| label(column)));
@@ -176,7 +176,7 @@ impl StaticSite {
     /// The leaderboard of an edition.
     pub fn ranking(&self, ranking: &GetRankingResponse) -> String {
         let heading = format!("Leaderboard of edition {}", ranking.edition);
-        self.page(&paths::ranking(ranking.edition), &heading, &self.leaderboard(ranking))
+        self.page(&paths::ranking(ranking.edition), &heading, &Self::leaderboard(ranking))
     }
 
     /// All bots.

@@ -138,6 +138,7 @@ fn is_archive(file: &str, head: &[u8]) -> bool {
         || ARCHIVE_MARKS.iter().any(|mark| head.starts_with(mark))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
 fn bad_request(message: impl ToString) -> WebError {
     WebError::new(StatusCode::BAD_REQUEST, message.to_string())
 }

@@ -1,5 +1,5 @@
-//! The front page of a tournament: its leaderboard, and beside it the running edition, how to enter,
-//! and the newest matches.
+//! The front page of a tournament: its leaderboard, and beside it the running edition, how to
+//! enter, and the newest matches.
 
 use arbiter_proto::v1::{
     Edition, GetTournamentRequest, ListSetAsideRequest, SetAsideMatch, Tournament,
@@ -68,10 +68,10 @@ async fn beside_state(
     main: &Markup,
 ) -> Result<Markup, WebError> {
     let aside = matches_set_aside(session, details).await?;
-    let newest = match details.editions.first() {
-        Some(edition) => matches::newest(session, &details.name, edition.number).await,
-        None => html! {},
-    };
+    let mut newest = html! {};
+    if let Some(edition) = details.editions.first() {
+        newest = matches::newest(session, &details.name, edition.number).await;
+    }
     Ok(html! {
         div.columns {
             div.main { (announcements::list(details)) (main) }

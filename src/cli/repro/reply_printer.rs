@@ -132,12 +132,12 @@ impl ReplyPrinter {
         let failed = self.failed.take().map(|failed| (failed.verdict, failed.describe()));
         match (failed, differences) {
             (Some((ReplyVerdict::FailsAgain | ReplyVerdict::Fails, failed)), None) => {
-                self.negative(failed)
+                self.negative(&failed)
             }
             (Some((_, failed)), Some(differences)) => {
-                self.negative(format!("{differences}; {failed}"))
+                self.negative(&format!("{differences}; {failed}"))
             }
-            (None, Some(differences)) => self.negative(differences),
+            (None, Some(differences)) => self.negative(&differences),
             (Some((_, failed)), None) => {
                 let others = if self.replies > 1 { ", the others are the same" } else { "" };
                 self.positive(&format!("{} {replies}: {failed}{others}", self.replies))
@@ -153,9 +153,9 @@ impl ReplyPrinter {
         self.out.flush()
     }
 
-    fn negative(&mut self, summary: String) -> Result<(), Failure> {
+    fn negative(&mut self, summary: &str) -> Result<(), Failure> {
         self.out.flush()?;
-        Err(Failure::Negative(printable(&summary)))
+        Err(Failure::Negative(printable(summary)))
     }
 
     fn ply_json(&self, ply: &ReplyComparison, verdict: ReplyVerdict) -> Value {

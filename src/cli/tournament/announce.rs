@@ -34,14 +34,11 @@ pub(super) struct Announce {
 impl Announce {
     pub(super) fn run(self) -> Result<(), Failure> {
         let Self { tournament, text, remove, response } = self;
-        let changed = match remove {
-            Some(number) => {
-                response.client.send(RemoveAnnouncementRequest { tournament, number })?
-            }
-            None => {
-                let text = text.unwrap_or_default();
-                response.client.send(PostAnnouncementRequest { tournament, text })?
-            }
+        let changed = if let Some(number) = remove {
+            response.client.send(RemoveAnnouncementRequest { tournament, number })?
+        } else {
+            let text = text.unwrap_or_default();
+            response.client.send(PostAnnouncementRequest { tournament, text })?
         };
         response.print(
             || json!({ "announcements": announcements_json(&changed) }),

@@ -90,7 +90,7 @@ fn key_changes(pairs: &[String]) -> Result<KeyChanges, Failure> {
     Ok(changes)
 }
 
-/// A value as TOML. What is not a TOML value is text; so are times, which the file has in quotes.
+/// A value as TOML. Other values are text, and so are times, which the file has in quotes.
 fn toml_value(text: &str) -> String {
     let parsed = toml::from_str::<toml::Table>(&format!("value = {text}"));
     match parsed.ok().and_then(|mut table| table.remove("value")) {

@@ -1,8 +1,8 @@
 //! `arbiter tournament export T --site DIR`: a copy of a tournament for any web server.
 //!
-//! A site is for everybody. So all requests are sent without the caller's token, and the coordinator
-//! leaves out what is private or frozen: hidden results, standard error, evidence, and records that
-//! are not published. The pages are made by [`arbiter_coordinator::web::static_site`].
+//! A site is for everybody. So all requests are sent without the caller's token, and the
+//! coordinator leaves out what is private or frozen: hidden results, standard error, evidence, and
+//! records that are not published. The pages are made by [`arbiter_coordinator::web::static_site`].
 //!
 //! A site is written to a new folder beside its destination, which it replaces in one step. Two
 //! exports of the same state have the same bytes.
@@ -193,7 +193,10 @@ impl SiteExport<'_> {
             bar.inc(1);
             let Some(record) = record_download::open_if_visible(server, &name).await? else {
                 // If no replay is published, none of the others is.
-                if written.is_empty() { break } else { continue }
+                if written.is_empty() {
+                    break;
+                }
+                continue;
             };
             let mut text = Vec::new();
             record.copy(&mut text).await?;

@@ -91,8 +91,8 @@ impl TournamentFile {
     }
 }
 
-/// The names of all keys of a file for a game, with dots, such as `limits.memory`: those that people
-/// write. Keys of stages and of packages are left out.
+/// The names of all keys of a file for a game, with dots, such as `limits.memory`: those that
+/// people write. Keys of stages and of packages are left out.
 pub(super) fn known_keys(game: &Game) -> BTreeSet<String> {
     let official = TournamentFile::official("any", game);
     let section = |name: &str, keys: Vec<&str>| -> Vec<String> {

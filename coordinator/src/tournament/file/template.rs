@@ -84,8 +84,8 @@ const AUDIT: &[Key] = &[
 const HOUSE: &[Key] = &[("bots", "[\"bots/house\"]", "bots that are submitted with this file")];
 
 impl TournamentFile {
-    /// A complete file for a tournament of a game. `written` is what the file has as `game`: the name
-    /// of a built-in game, or the path of the package.
+    /// A complete file for a tournament of a game. `written` is what the file has as `game`: the
+    /// name of a built-in game, or the path of the package.
     ///
     /// # Errors
     /// If there is no such game.
