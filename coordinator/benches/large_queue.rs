@@ -108,7 +108,9 @@ async fn pages(
                 0 => matches::planned(pool, scope, *number, None, 100).await.map(|rows| rows.len()),
                 1 => {
                     let cursor = Cursor::After(*number);
-                    played_matches::page(pool, scope, cursor, false).await.map(|rows| rows.len())
+                    played_matches::page(pool, scope, cursor, false, played_matches::PAGE)
+                        .await
+                        .map(|rows| rows.len())
                 }
                 2 => played_matches::find(pool, id).await.map(|row| usize::from(row.is_some())),
                 _ => played_matches::lot(pool, id).await.map(|row| usize::from(row.is_some())),

@@ -80,7 +80,7 @@ pub(crate) use entry_state::EntryState;
 pub use error::{ErrorKind, ServiceError};
 pub use estimates::counted_certificate;
 pub(crate) use game_guides::GameGuide;
-pub(crate) use home::{HomePage, Leader, TournamentCard};
+pub(crate) use home::{Leader, TournamentCard};
 pub(crate) use matches::Planned;
 pub(crate) use overview::WorkersOverview;
 pub(crate) use own_bots::{OwnBot, OwnMatch};
@@ -168,7 +168,7 @@ pub struct Parts {
     progress_cache: ProgressCache,
     newest_matches: NewestMatches,
     /// The home page of organisers (true) and of others (false).
-    home_pages: Cache<bool, HomePage>,
+    home_pages: Cache<bool, home::SharedPage>,
     entry_outlook: EntryOutlook,
     edition_watches: EditionWatches,
     bundles: BundlePieces,

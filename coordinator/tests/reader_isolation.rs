@@ -199,12 +199,17 @@ async fn a_page_of_matches_reads_only_its_rows() {
         before = total;
     };
     for (cursor, first) in [(Cursor::After(after), 25_001), (Cursor::Before(after), 24_999)] {
-        let page = played_matches::page(&mut *transaction, scope, cursor, false).await.unwrap();
+        let page =
+            played_matches::page(&mut *transaction, scope, cursor, false, played_matches::PAGE)
+                .await
+                .unwrap();
         assert_eq!((page.len(), page[0].result.number), (1_000, MatchNumber(first)));
         check("matches", &mut transaction, page.len()).await;
     }
     let cursor = Cursor::After(MatchNumber(10));
-    let page = played_matches::page(&mut *transaction, scope, cursor, true).await.unwrap();
+    let page = played_matches::page(&mut *transaction, scope, cursor, true, played_matches::PAGE)
+        .await
+        .unwrap();
     let numbers: Vec<_> = page.iter().map(|played| played.result.number.0).collect();
     assert_eq!(numbers, [7_000, 14_000, 21_000, 28_000, 30_003]);
     check("forfeits", &mut transaction, page.len()).await;

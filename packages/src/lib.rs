@@ -11,6 +11,7 @@
 
 mod answer_check;
 mod answer_error;
+pub mod archive_writer;
 mod clock;
 mod descriptor;
 mod episodes;

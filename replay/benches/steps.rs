@@ -4,6 +4,8 @@
 //! The times are also printed as multiples of the time that it takes to decompress the record,
 //! hash it and divide it into lines, because that does not depend on the machine.
 
+#![expect(clippy::unwrap_used, reason = "the support of the tests fails by it")]
+
 use std::io::BufRead as _;
 use std::time::{Duration, Instant};
 

@@ -30,9 +30,18 @@ const MAX_SEARCH: usize = 48;
 /// Encodes a chunk of consecutive steps.
 #[derive(Debug, Default)]
 pub struct ChunkEncoder {
-    json: Vec<u8>,
+    items: Vec<Item>,
     previous: String,
-    steps: usize,
+}
+
+/// A step of a chunk.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Item {
+    /// The HTML of the first step.
+    Whole(String),
+    /// The changes to the step before.
+    Changes(Vec<Operation>),
 }
 
 /// An operation on the text of the step before.
@@ -48,21 +57,17 @@ enum Operation {
 impl ChunkEncoder {
     /// The number of steps so far.
     pub fn steps(&self) -> usize {
-        self.steps
+        self.items.len()
     }
 
     /// Adds the HTML of the next step.
     pub fn push(&mut self, html: String) {
-        let item = if self.steps == 0 {
-            self.json.push(b'[');
-            serde_json::to_vec(&html)
+        self.items.push(if self.items.is_empty() {
+            Item::Whole(html.clone())
         } else {
-            self.json.push(b',');
-            serde_json::to_vec(&changes(&self.previous, &html))
-        };
-        self.json.extend(item.expect("texts and numbers are JSON"));
+            Item::Changes(changes(&self.previous, &html))
+        });
         self.previous = html;
-        self.steps += 1;
     }
 
     /// The chunk. The encoder is empty afterwards.
@@ -70,10 +75,9 @@ impl ChunkEncoder {
     /// # Errors
     /// If the compressor fails.
     pub fn finish(&mut self) -> io::Result<Vec<u8>> {
-        let Self { mut json, steps, .. } = std::mem::take(self);
-        json.extend(if steps == 0 { &b"[]"[..] } else { b"]" });
+        let items = std::mem::take(&mut self.items);
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(&json)?;
+        gzip.write_all(&serde_json::to_vec(&items)?)?;
         gzip.finish()
     }
 }

@@ -75,6 +75,15 @@ pub struct Autoplay<'a> {
     pub next: &'a str,
 }
 
+/// Chapters whose names begin with the same name.
+#[derive(Debug)]
+struct ChapterGroup<'a> {
+    /// This name; `None` for chapters that are not divided.
+    name: Option<&'a str>,
+    /// The rest of each name, and the first step.
+    parts: Vec<(&'a str, usize)>,
+}
+
 impl Render for Viewer<'_> {
     fn render(&self) -> Markup {
         let Overview { names, total, forfeits, stderr, .. } = self.overview;
@@ -199,16 +208,16 @@ impl Viewer<'_> {
     }
 
     /// The chapters in the groups that their names begin with, in order.
-    fn chapter_groups(&self) -> Vec<(Option<&str>, Vec<(&str, usize)>)> {
-        let mut groups: Vec<(Option<&str>, Vec<(&str, usize)>)> = Vec::new();
+    fn chapter_groups(&self) -> Vec<ChapterGroup<'_>> {
+        let mut groups: Vec<ChapterGroup<'_>> = Vec::new();
         for (name, first) in &self.overview.chapters {
             let (group, part) = match name.split_once(", ") {
                 Some((group, part)) => (Some(group), part),
                 None => (None, name.as_str()),
             };
             match groups.last_mut() {
-                Some((last, parts)) if *last == group => parts.push((part, *first)),
-                _ => groups.push((group, vec![(part, *first)])),
+                Some(last) if last.name == group => last.parts.push((part, *first)),
+                _ => groups.push(ChapterGroup { name: group, parts: vec![(part, *first)] }),
             }
         }
         groups
@@ -226,8 +235,8 @@ impl Viewer<'_> {
             label.chapter hidden {
                 "Chapter "
                 select {
-                    @for (group, parts) in self.chapter_groups() {
-                        @match group {
+                    @for ChapterGroup { name, parts } in self.chapter_groups() {
+                        @match name {
                             Some(group) => {
                                 optgroup label=(group) { @for part in &parts { (option(part)) } }
                             }

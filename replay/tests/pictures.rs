@@ -128,7 +128,8 @@ fn a_step_of_a_hundred_tables_fits_into_64_kib() {
     let (record, _) =
         play(&params, Seed([9; 32]), &names, |message, view| reply(&mut dice, message, view));
     let steps = all_steps(&record);
-    let sizes = steps.drawn.iter().map(|step| step.render(&steps.overview.names).into_string().len());
+    let sizes =
+        steps.drawn.iter().map(|step| step.render(&steps.overview.names).into_string().len());
     assert!(sizes.max().unwrap() < 64 << 10);
 }
 
@@ -136,7 +137,8 @@ fn a_step_of_a_hundred_tables_fits_into_64_kib() {
 fn told(steps: &Steps) -> String {
     let mut text = String::new();
     for step in &steps.drawn {
-        for (chapter, _) in steps.overview.chapters.iter().filter(|(_, first)| *first == step.index) {
+        for (chapter, _) in steps.overview.chapters.iter().filter(|(_, first)| *first == step.index)
+        {
             writeln!(text, "# {chapter}").unwrap();
         }
         writeln!(text, "{}", step.picture.caption).unwrap();

@@ -200,7 +200,7 @@ fn replays_can_be_stepped_through_and_played() {
         server.visit(&chrome, &path);
         replay.ends_with(&server.up.json(&format!("match {game}-quick/0"))[0]);
     }
-    assert!(with_chapters.contains(&"wojna"), "{with_chapters:?}");
+    assert!(with_chapters.contains(&"bitwa"), "{with_chapters:?}");
 }
 
 #[test]

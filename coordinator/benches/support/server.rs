@@ -106,6 +106,7 @@ impl Worker {
             sandbox: "none".to_owned(),
             rules: RULES_VERSION.to_owned(),
             slots,
+            runtimes: Vec::new(),
         };
         let mut request = Request::new(ReceiverStream::new(messages));
         request.metadata_mut().insert("authorization", server.token.clone());

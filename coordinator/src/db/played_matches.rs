@@ -120,7 +120,7 @@ macro_rules! ordered {
                     SELECT * FROM results r WHERE ",
                 members!("r"),
                 " AND r.number >= $4 AND r.number < $5 ", $forfeits,
-                " ORDER BY r.number", $order, " LIMIT 1000
+                " ORDER BY r.number", $order, " LIMIT $6
                 ) AS r
                 CROSS JOIN LATERAL (
                     SELECT * FROM matches WHERE tournament = $1 AND number = r.number OFFSET 0
@@ -161,13 +161,17 @@ macro_rules! ordered {
     };
 }
 
-/// A page of the played matches of an edition: at most 1000. With `forfeits_only`, of those that a
-/// seat forfeited.
+/// The number of matches of a page, if no smaller number is requested.
+pub const PAGE: u32 = 1000;
+
+/// A page of the played matches of an edition: at most `limit`. With `forfeits_only`, of those that
+/// a seat forfeited.
 pub async fn page(
     db: impl PgExecutor<'_>,
     edition: EditionScope,
     cursor: Cursor,
     forfeits_only: bool,
+    limit: u32,
 ) -> Result<Vec<PlayedMatch>> {
     let statement = if forfeits_only {
         ordered!(cursor, "AND r.forfeits IS NOT NULL")
@@ -175,7 +179,8 @@ pub async fn page(
         ordered!(cursor, "")
     };
     let (from, end) = cursor.bounds(edition);
-    sqlx::query_as_with(statement, edition.arguments()).bind(from).bind(end).fetch_all(db).await
+    let query = sqlx::query_as_with(statement, edition.arguments()).bind(from).bind(end);
+    query.bind(i64::from(limit)).fetch_all(db).await
 }
 
 /// A page of the played matches of an edition in which all these entrants have seats: at most 1000.

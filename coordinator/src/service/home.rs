@@ -7,6 +7,7 @@ use std::time::Duration;
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1;
 use time::OffsetDateTime;
+use tokio::sync::OnceCell;
 
 use super::entry_state::EntryState;
 use super::tournament_heading::TournamentHeading;
@@ -17,8 +18,13 @@ use crate::db::{bots, tournaments};
 
 /// Maximum age of the data.
 const MAX_AGE: Duration = Duration::from_secs(1);
-/// Tournaments that are over have a card if they are among the newest ones.
+/// Maximum number of cards of open tournaments, the newest ones.
+const MAX_OPEN: usize = 60;
+/// Maximum number of cards of tournaments that are over, the newest ones.
 const MAX_OVER: usize = 24;
+
+/// A page that the first of its readers reads from the database.
+pub(super) type SharedPage = OnceCell<Arc<HomePage>>;
 
 /// The tournaments of the home page.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +33,7 @@ pub(crate) struct HomePage {
     pub(crate) open: Vec<TournamentCard>,
     /// Tournaments that are over, newest first.
     pub(crate) over: Vec<TournamentCard>,
-    /// The number of older ones that are over.
+    /// The number of older tournaments, which have no card.
     pub(crate) older: usize,
 }
 
@@ -73,26 +79,32 @@ impl Service {
     /// The tournaments of the home page. They may be a second old.
     pub(crate) async fn home_page(&self, caller: &Caller) -> Result<Arc<HomePage>> {
         let key = caller.is_organiser();
-        if let Some(page) = self.home_pages.get(&key, Some(MAX_AGE)) {
-            return Ok(page);
-        }
-        let page = self.read_home_page(caller).await?;
-        Ok(self.home_pages.insert(key, page))
+        let page = self.home_pages.get_fresh_or_insert_with(key, MAX_AGE, SharedPage::new);
+        page.get_or_try_init(|| self.read_home_page(caller)).await.cloned()
     }
 
-    async fn read_home_page(&self, caller: &Caller) -> Result<HomePage> {
+    async fn read_home_page(&self, caller: &Caller) -> Result<Arc<HomePage>> {
+        let _permit = self.permit(caller).await?;
         let entered = bots::entered_by_tournament(&self.pool).await?;
         let count = |id: TournamentId| entered.get(&id).copied().unwrap_or_default();
         let mut page = HomePage::default();
         for tournament in tournaments::list(&self.pool).await? {
             let is_open = tournament.state == TournamentState::Open;
-            if !is_open && page.over.len() == MAX_OVER {
+            let is_left_out =
+                if is_open { page.open.len() == MAX_OPEN } else { page.over.len() == MAX_OVER };
+            if is_left_out {
                 page.older += 1;
                 continue;
             }
             let entered = count(tournament.id);
-            let card = self.tournament_card(&tournament, entered, caller).await?;
-            if is_open { page.open.push(card) } else { page.over.push(card) }
+            match self.tournament_card(&tournament, entered, caller).await {
+                Ok(card) if is_open => page.open.push(card),
+                Ok(card) => page.over.push(card),
+                // One tournament that this release cannot read must not hide the others.
+                Err(error) => {
+                    tracing::warn!(tournament = tournament.name, %error, "no card on the home page");
+                }
+            }
         }
         // Those whose entry closes soon first, then those without an end, then the others.
         let far = OffsetDateTime::UNIX_EPOCH + time::Duration::days(1_000_000);
@@ -102,7 +114,7 @@ impl Service {
             EntryState::Over => (2, far),
         };
         page.open.sort_by_key(|card| (card.running.is_none(), end_of_entry(card)));
-        Ok(page)
+        Ok(Arc::new(page))
     }
 
     async fn tournament_card(

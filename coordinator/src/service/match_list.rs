@@ -134,9 +134,10 @@ impl Service {
         } else {
             None
         };
-        let rounds = match request.rounds {
-            true => self.match_rounds(caller, &request.tournament, &edition).await?,
-            false => Arc::default(),
+        let rounds = if request.rounds {
+            self.match_rounds(caller, &request.tournament, &edition).await?
+        } else {
+            Arc::default()
         };
         let limit = if request.limit == 0 { usize::MAX } else { request.limit as usize };
         let mut cursor = Cursor::start(request.newest_first);
@@ -198,7 +199,7 @@ impl MatchListing {
         let mut sent_matches = 0;
         let mut by_index = false;
         loop {
-            let page = self.page(cursor, by_index).await?;
+            let page = self.page(cursor, by_index, limit - sent_matches).await?;
             let Some(last) = page.last().map(|last| last.result.number) else { return Ok(()) };
             cursor = cursor.moved_to(last);
             let read = if by_index { number_range(&page) } else { page.len() };
@@ -218,7 +219,8 @@ impl MatchListing {
     }
 
     /// The matches from a place in the list on: by index only those that pass the filter.
-    async fn page(&self, cursor: Cursor, by_index: bool) -> Result<Vec<PlayedMatch>> {
+    /// If all matches pass, at most `limit` are read.
+    async fn page(&self, cursor: Cursor, by_index: bool, limit: usize) -> Result<Vec<PlayedMatch>> {
         // The permit is held only during the query, so a slow client does not block it.
         let _permit = self.service.permit(&self.caller).await?;
         let pool = &self.service.pool;
@@ -229,7 +231,10 @@ impl MatchListing {
             played_matches::page_of_entrants(pool, self.edition, cursor, &entrants, forfeited_by)
                 .await?
         } else {
-            played_matches::page(pool, self.edition, cursor, forfeits_only).await?
+            let all_pass = self.filter.bot.is_none() && self.visibility.is_none();
+            let wanted = if all_pass { limit } else { usize::MAX };
+            let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(played_matches::PAGE);
+            played_matches::page(pool, self.edition, cursor, forfeits_only, wanted).await?
         })
     }
 

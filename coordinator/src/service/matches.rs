@@ -17,6 +17,9 @@ use crate::db::tournaments::{Tournament, TournamentState};
 use crate::db::{editions, entrants, faults, forfeit_evidence};
 use crate::tournament::lot_assignment::deal_seed;
 
+/// How many matches are searched for results that are visible during a freeze.
+const MAX_SEARCHED: u32 = 20_000;
+
 /// Planned matches of an edition, by number.
 #[derive(Debug)]
 pub(crate) struct Planned {
@@ -81,16 +84,23 @@ impl Service {
         rows.into_iter().next().ok_or_else(|| ServiceError::missing("match", name))
     }
 
-    /// The numbers of played matches of a tournament, newest first: at most `limit`, from the match
-    /// before `before` on. Whether the caller may see them is for the use case that reads them.
-    pub(crate) async fn newest_played(
+    /// The numbers of played matches of a tournament whose results the caller may see, newest first:
+    /// at most `limit`, from the match before `before` on. During a freeze, only the newest
+    /// [`MAX_SEARCHED`] ones are searched.
+    pub(crate) async fn newest_shown(
         &self,
-        tournament: &str,
+        caller: &Caller,
+        name: &str,
         before: Option<MatchNumber>,
         limit: u32,
     ) -> Result<Vec<MatchNumber>> {
-        let tournament = self.tournament(tournament).await?;
-        Ok(played_matches::newest(&self.pool, tournament.id, before, limit).await?)
+        let tournament = self.tournament(name).await?;
+        let visibility = self.visibility(&tournament, caller)?;
+        let read = if visibility.frozen.is_some() { MAX_SEARCHED } else { limit };
+        let newest = played_matches::newest(&self.pool, tournament.id, before, read).await?;
+        let shown = self.visible_results(&visibility, tournament.id, &newest).await?;
+        let newest = newest.into_iter().filter(|number| shown.contains(number));
+        Ok(newest.take(limit as usize).collect())
     }
 
     /// The number of the edition that added a match.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::v1::{ListMatchesRequest, MatchStatus};
+use tokio::sync::OnceCell;
 use tokio_stream::StreamExt as _;
 
 use super::{Caller, Result, Service};
@@ -16,8 +17,11 @@ const LENGTH: u32 = 8;
 /// Maximum number of lists in memory.
 pub(super) const MAX_LISTS: usize = 64;
 
+/// A list that the first of its readers reads from the database.
+type SharedList = OnceCell<Arc<Vec<MatchStatus>>>;
+
 /// Lists by tournament and edition, for organisers (true) and for others (false).
-pub(super) type NewestMatches = Cache<(String, i32, bool), Vec<MatchStatus>>;
+pub(super) type NewestMatches = Cache<(String, i32, bool), SharedList>;
 
 impl Service {
     /// The newest played matches of an edition, newest first. They may be a second old. Private
@@ -29,9 +33,17 @@ impl Service {
         edition: i32,
     ) -> Result<Arc<Vec<MatchStatus>>> {
         let key = (tournament.to_owned(), edition, caller.is_organiser());
-        if let Some(list) = self.newest_matches.get(&key, Some(MAX_AGE)) {
-            return Ok(list);
-        }
+        let list = self.newest_matches.get_fresh_or_insert_with(key, MAX_AGE, SharedList::new);
+        let read = || self.read_newest_matches(caller, tournament, edition);
+        list.get_or_try_init(read).await.cloned()
+    }
+
+    async fn read_newest_matches(
+        &self,
+        caller: &Caller,
+        tournament: &str,
+        edition: i32,
+    ) -> Result<Arc<Vec<MatchStatus>>> {
         let anonymous = Caller::Anonymous;
         let reader = if caller.is_organiser() { caller } else { &anonymous };
         let request = ListMatchesRequest {
@@ -41,8 +53,7 @@ impl Service {
             limit: LENGTH,
             ..ListMatchesRequest::default()
         };
-        let list = self.collect_matches(reader, request).await?;
-        Ok(self.newest_matches.insert(key, list))
+        Ok(Arc::new(self.collect_matches(reader, request).await?))
     }
 
     /// The matches of a list with a limit.

@@ -117,7 +117,7 @@ fn check(
     }
     let closes = current.submissions.closes;
     let decides_matches = matches!(freedom, Freedom::BeforeEditions)
-        || key == "submissions.closes"
+        || ["submissions.closes", "submissions.window", "rerun"].contains(&key)
         || key.starts_with("submissions.stand_down_");
     if let Some(closed) = closes.filter(|_| current.beacon.is_some() && decides_matches)
         && closed.0 <= context.now

@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arbiter_packages::archive_writer::ZipStream;
 use arbiter_proto::ids::{MatchName, TokenId};
 use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{
@@ -33,8 +34,6 @@ use serde::Deserialize;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
-use zip::ZipWriter;
-use zip::write::{SimpleFileOptions, StreamWriter};
 
 use super::csv_export::{csv_text, escape_formula};
 use super::error::WebError;
@@ -345,10 +344,10 @@ fn trial_text(status: &TrialStatus) -> String {
 fn pack(mut parts: mpsc::Receiver<Part>, chunks: mpsc::Sender<Chunk>, permit: Permit) {
     let client = chunks.clone();
     let out = ChunkWriter { chunks, buffer: Vec::new() };
-    let mut archive = ZipWriter::new_stream(out);
+    let mut archive = ZipStream::new(out);
     let result = loop {
         match parts.blocking_recv() {
-            None => break archive.finish().map_err(io::Error::from).and_then(finish),
+            None => break archive.finish().and_then(|mut out| out.send()),
             Some(Part::Failed(error)) => break Err(io::Error::other(error.message().to_owned())),
             Some(part) => {
                 if let Err(error) = add(&mut archive, part) {
@@ -393,21 +392,15 @@ async fn hand_over(
     }
 }
 
-fn finish(stream: StreamWriter<ChunkWriter>) -> io::Result<()> {
-    stream.into_inner().send()
-}
-
 /// Adds a file to an archive.
-fn add(archive: &mut ZipWriter<StreamWriter<ChunkWriter>>, part: Part) -> io::Result<()> {
-    // Records shrink well at the lowest level, which takes the least processor time.
-    let options = SimpleFileOptions::default().compression_level(Some(1));
+fn add(archive: &mut ZipStream<ChunkWriter>, part: Part) -> io::Result<()> {
     match part {
         Part::Text(name, text) => {
-            archive.start_file(name, options)?;
+            archive.begin(&name)?;
             archive.write_all(&text)
         }
         Part::Record(name, record) => {
-            archive.start_file(name, options)?;
+            archive.begin(&name)?;
             io::copy(&mut unpack(&record)?, archive).map(drop)
         }
         Part::Failed(_) => Ok(()),

@@ -9,8 +9,9 @@
 //! them. Both times they are the same, because only complete editions have archives. If they are
 //! not, the download ends with an error. The same data gives the same bytes.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 
+use arbiter_packages::archive_writer::{GzipBuffer, TAR_BLOCK, tar_header};
 use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{
     CertifyEditionRequest, GetTournamentRequest, LeaderboardRef, ListBotsRequest,
@@ -20,8 +21,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
@@ -39,8 +38,6 @@ const CONTENT_TYPE: &str = "application/gzip";
 const CHUNK_BYTES: usize = 64 << 10;
 /// Maximum number of chunks waiting to be sent.
 const MAX_QUEUED_CHUNKS: usize = 2;
-/// Files in a tar file begin at multiples of this number of bytes.
-const BLOCK: usize = 512;
 
 /// The query string of an archive.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -276,7 +273,7 @@ struct ArchiveWriter {
     folder: String,
     /// The time of all files, in seconds since 1970.
     mtime: u64,
-    compressed: GzEncoder<Vec<u8>>,
+    compressed: GzipBuffer,
     /// Bytes that the present file still lacks.
     missing: u64,
     /// Bytes of the present file until now.
@@ -290,8 +287,7 @@ impl ArchiveWriter {
         mtime: u64,
         sender: mpsc::Sender<std::result::Result<Bytes, ServiceError>>,
     ) -> Self {
-        let compressed = GzEncoder::new(Vec::new(), Compression::default());
-        Self { folder, mtime, compressed, missing: 0, written: 0, sender }
+        Self { folder, mtime, compressed: GzipBuffer::default(), missing: 0, written: 0, sender }
     }
 
     /// Writes a whole file.
@@ -305,19 +301,12 @@ impl ArchiveWriter {
 
     /// Begins a file of this size, in bytes.
     async fn begin(&mut self, name: &str, size: u64) -> Result<()> {
-        let mut header = tar::Header::new_ustar();
         let path = format!("{}/{name}", self.folder);
-        header.set_path(path).expect("names of tournaments and files fit");
-        header.set_entry_type(tar::EntryType::Regular);
-        header.set_mode(0o644);
-        header.set_mtime(self.mtime);
-        header.set_size(size);
-        header.set_uid(0);
-        header.set_gid(0);
-        header.set_cksum();
+        let header =
+            tar_header(&path, size, self.mtime).expect("names of tournaments and files fit");
         self.missing = size;
         self.written = 0;
-        self.compress(header.as_bytes()).await
+        self.compress(&header).await
     }
 
     /// Writes bytes of the present file.
@@ -333,20 +322,20 @@ impl ArchiveWriter {
         if self.missing > 0 {
             return Err(changed().into());
         }
-        let tail = usize::try_from(self.written % BLOCK as u64).expect("it is below a block");
-        self.compress(&[0; BLOCK][..(BLOCK - tail) % BLOCK]).await
+        let tail = usize::try_from(self.written % TAR_BLOCK as u64).expect("it is below a block");
+        self.compress(&[0; TAR_BLOCK][..(TAR_BLOCK - tail) % TAR_BLOCK]).await
     }
 
     /// Ends the archive.
     async fn finish(&mut self) -> Result<()> {
-        self.compress(&[0; 2 * BLOCK]).await?;
-        self.compressed.try_finish().expect("writing to memory");
+        self.compress(&[0; 2 * TAR_BLOCK]).await?;
+        self.compressed.finish();
         self.send().await
     }
 
     async fn compress(&mut self, bytes: &[u8]) -> Result<()> {
-        self.compressed.write_all(bytes).expect("writing to memory");
-        if self.compressed.get_ref().len() < CHUNK_BYTES {
+        self.compressed.add(bytes);
+        if self.compressed.len() < CHUNK_BYTES {
             return if self.sender.is_closed() { Err(Interruption::Disconnected) } else { Ok(()) };
         }
         self.send().await
@@ -354,7 +343,7 @@ impl ArchiveWriter {
 
     /// Sends what is compressed.
     async fn send(&mut self) -> Result<()> {
-        let chunk = std::mem::take(self.compressed.get_mut());
+        let chunk = self.compressed.take();
         self.sender.send(Ok(chunk.into())).await.map_err(|_| Interruption::Disconnected)
     }
 }

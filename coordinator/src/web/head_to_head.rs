@@ -12,6 +12,7 @@ use super::error::WebError;
 use super::layout;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
+use crate::db::editions::EditionState;
 use crate::leaderboard_cache;
 use arbiter_ranking::Entrant;
 
@@ -50,7 +51,9 @@ async fn content(
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
     Ok(html! {
         p {
-            "Edition " (edition.number) ". Each cell shows wins–draws–losses of the row's bot against "
+            "Edition " (edition.number)
+            @if edition.state != EditionState::Complete { ", provisional" }
+            ". Each cell shows wins–draws–losses of the row's bot against "
             "the column's bot, and links to their matches. At a table, the bot with the higher score wins."
         }
         (matrix((tournament, edition.number), &board, &meetings, &shown))

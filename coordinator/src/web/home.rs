@@ -62,7 +62,7 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
                 }
             }
             @if let Some(leader) = &card.leader { p { (leads(card, leader)) } }
-            @else if card.running.is_none() { p { "Nothing has been played yet." } }
+            @else if card.running.is_none() && heading.frozen_since.is_none() { p { "Nothing has been played yet." } }
             @if heading.state == TournamentState::Open { p { (entry_text(heading.entry, now)) } }
             @if let Some(since) = heading.frozen_since { p.notice { "Leaderboards are frozen since " (layout::time(since)) } }
         }

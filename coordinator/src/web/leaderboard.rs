@@ -89,6 +89,8 @@ pub(super) async fn section(
                 button type="submit" { "Search" }
             }
             a href={ "/t/" (tournament) "/ranking.csv?edition=" (board.edition) } download { "Leaderboard as CSV" }
+            a href={ "/t/" (tournament) "/data.tar.gz" } download { "All data" }
+            a href={ "/t/" (tournament) "/projector" } { "Projector view" }
         }
     })
 }

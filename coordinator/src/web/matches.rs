@@ -13,6 +13,7 @@ use super::error::WebError;
 use super::layout;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
+use crate::db::editions::EditionState;
 
 const MATCHES_PER_PAGE: u32 = 50;
 
@@ -107,6 +108,10 @@ async fn content(
     query: MatchesQuery,
 ) -> Result<Markup, WebError> {
     let request = query.request(tournament);
+    let listed = session.service.listed_edition(&session.caller, &request).await?;
+    // Later pages are of the same edition, also when another one has become official.
+    let query = MatchesQuery { edition: Some(listed.number), ..query };
+    let request = query.request(tournament);
     let mut played = session.service.collect_matches(&session.caller, request).await?;
     let has_next = played.len() > MATCHES_PER_PAGE as usize;
     played.truncate(MATCHES_PER_PAGE as usize);
@@ -117,6 +122,11 @@ async fn content(
     };
     let all = MatchesQuery { edition: query.edition, ..MatchesQuery::default() };
     Ok(html! {
+        p {
+            "Edition " (listed.number)
+            @if listed.state != EditionState::Complete { ", provisional" }
+            "."
+        }
         (filters(&query))
         @if played.is_empty() { (no_matches(tournament, &query)) }
         @else { (table(tournament, &columns, &played)) }

@@ -14,7 +14,7 @@ use crate::service::{OwnBot, OwnMatch};
 pub(super) async fn show(session: Session) -> Result<Response, WebError> {
     let Session { service, caller, .. } = &session;
     let Some(token) = service.own_token(caller).await? else {
-        return Ok(Redirect::to("/login").into_response());
+        return Ok(Redirect::to("/login?next=/me").into_response());
     };
     let body = if token.role.covers(Role::Player) {
         let bots = service.own_bots(caller).await?;

@@ -135,7 +135,8 @@ async fn next_replay(
     ProjectorQuery { after, newest: newest_before }: ProjectorQuery,
 ) -> Result<Option<(i64, Replay, String)>, WebError> {
     let before = |number: Option<i64>| {
-        session.service.newest_played(tournament, number.map(MatchNumber), MAX_ATTEMPTS)
+        let before = number.map(MatchNumber);
+        session.service.newest_shown(&session.caller, tournament, before, MAX_ATTEMPTS)
     };
     let mut candidates = before(None).await?;
     let newest = candidates.first().copied();
@@ -145,7 +146,8 @@ async fn next_replay(
         candidates.splice(0..0, older);
     }
     for number in candidates {
-        if let Ok(replay) = Replay::open(session, &match_name(tournament, number.0), 0).await? {
+        // A match whose replay cannot be opened now must not stop the others.
+        if let Ok(Ok(replay)) = Replay::open(session, &match_name(tournament, number.0), 0).await {
             let newest = newest.unwrap_or(number);
             let next = format!("/t/{tournament}/projector?after={number}&newest={newest}");
             return Ok(Some((number.0, replay, next)));

@@ -5,7 +5,7 @@
 //! CSRF token), which other sites cannot know. Forms are accepted from pages of this server only.
 
 use axum::Form;
-use axum::extract::{FromRef, FromRequestParts};
+use axum::extract::{FromRef, FromRequestParts, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -137,8 +137,24 @@ pub(super) fn is_https(headers: &HeaderMap) -> bool {
 }
 
 /// The login page.
-pub(super) async fn form(session: Session, headers: HeaderMap) -> Markup {
-    login_page(&session, &ReturnPath::of_request(&headers), None)
+pub(super) async fn form(
+    session: Session,
+    Query(LoginQuery { next }): Query<LoginQuery>,
+    headers: HeaderMap,
+) -> Markup {
+    let next = match &next[..] {
+        "" => ReturnPath::of_request(&headers),
+        next => ReturnPath::of_text(next),
+    };
+    login_page(&session, &next, None)
+}
+
+/// The query string of the login page.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LoginQuery {
+    /// The page to which the login returns. Empty: the page with the link.
+    next: String,
 }
 
 /// The login page. A successful login leads to `next`.

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio_stream::{Stream, StreamExt as _};
 
 use super::entry_text::{entry_of, entry_text};
@@ -27,6 +28,8 @@ use crate::service::{MAX_BUNDLE, ServiceError};
 
 /// Maximum size of the form: a bundle and 1 MiB for the other fields.
 pub(super) const MAX_FORM_BYTES: usize = MAX_BUNDLE + (1 << 20);
+/// Single files that are in memory at the same time, at most [`MAX_SOURCE_FILE`] bytes each.
+static SINGLE_FILES: Semaphore = Semaphore::const_new(8);
 /// The endings of the names of archives.
 const ARCHIVE_ENDINGS: [&str; 6] = [".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst", ".zst"];
 
@@ -62,6 +65,8 @@ pub(super) async fn submit(
     multipart: Multipart,
 ) -> Result<Response, WebError> {
     let mut upload = Upload::checked(multipart, &session, &headers).await?;
+    // Before anything of the file is read.
+    session.caller.require(Role::Player)?;
     let bot = upload.name("bot").await?;
     match forward_upload(&session, &tournament, &bot, upload).await {
         Ok(Version { bot, number, .. }) => {
@@ -97,6 +102,7 @@ async fn forward_upload(
         let pieces = tokio_stream::once(Ok(head)).chain(pieces);
         return submit(bot, Box::pin(pieces)).await;
     }
+    let _permit = SINGLE_FILES.acquire().await.expect("the semaphore is never closed");
     let mut contents = head;
     while let Some(piece) = pieces.next().await.transpose()? {
         contents.extend(piece);
@@ -110,7 +116,10 @@ async fn forward_upload(
         "" => source.name.ok_or_else(|| bad_request("enter a name for the bot"))?,
         name => name.parse().map_err(bad_request)?,
     };
-    let archive = source.bot.tar_gz(name.as_str()).map_err(bad_request)?;
+    let bot = name.as_str().to_owned();
+    let packed = tokio::task::spawn_blocking(move || source.bot.tar_gz(&bot)).await;
+    let packed = packed.map_err(|_| WebError::from(ServiceError::stopping()))?;
+    let archive = packed.map_err(bad_request)?;
     submit(name.as_str(), Box::pin(tokio_stream::once(Ok(archive)))).await
 }
 

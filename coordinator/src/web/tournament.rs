@@ -76,7 +76,7 @@ async fn beside_state(
         div.columns {
             div.main { (announcements::list(details)) (main) }
             aside aria-label="State of the tournament" {
-                (progress(details, session.service.now(), &newest))
+                (progress(details, session, &newest))
                 (set_aside(&aside, None))
                 (taking_part(details, session))
             }
@@ -114,17 +114,19 @@ fn no_leaderboard(details: &Tournament, reason: &str, is_organiser: bool) -> Mar
 }
 
 /// The state of the newest edition, and of the next one.
-fn progress(details: &Tournament, now: OffsetDateTime, newest_matches: &Markup) -> Markup {
+fn progress(details: &Tournament, session: &Session, newest_matches: &Markup) -> Markup {
     let newest = details.editions.first();
-    let runs = newest.is_some_and(|newest| is_unfinished(newest));
+    let runs = newest.is_some_and(is_unfinished);
     let live = runs.then(|| format!("/t/{}/live", details.name));
     let official = details.editions.iter().find(|edition| edition.official);
+    let shows_provisional =
+        runs && (details.freeze_notice.is_empty() || session.caller.is_organiser());
     html! {
         section aria-labelledby="progress" {
             h2 #progress { "Progress" }
             @if let Some(newest) = newest {
-                div data-live=[live] { (edition_state(newest, now)) (newest_matches) }
-                @if runs {
+                div data-live=[live] { (edition_state(newest, session.service.now())) (newest_matches) }
+                @if shows_provisional {
                     p {
                         "Its "
                         a href={ "/t/" (details.name) "/ranking?edition=" (newest.number) } { "provisional leaderboard" }

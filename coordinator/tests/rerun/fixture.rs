@@ -272,7 +272,9 @@ impl Fixture {
         let mut matches = Vec::new();
         let mut cursor = Cursor::start(false);
         loop {
-            let page = played_matches::page(pool, row.scope(), cursor, false).await.unwrap();
+            let page = played_matches::page(pool, row.scope(), cursor, false, played_matches::PAGE)
+                .await
+                .unwrap();
             let Some(last) = page.last() else { break };
             cursor = cursor.moved_to(last.result.number);
             for row in &page {

@@ -5,8 +5,8 @@ use std::fmt;
 use arbiter_games::Micros;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
 
 /// The rules of entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,8 +77,10 @@ impl Serialize for Moment {
 impl<'de> Deserialize<'de> for Moment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let time = OffsetDateTime::parse(&text, &Rfc3339);
-        time.map(Self).map_err(|_| {
+        let time = OffsetDateTime::parse(&text, &Rfc3339).ok();
+        // Pages show it in UTC, where the last hours of the year 9999 may lie beyond all dates.
+        let time = time.filter(|time| time.checked_to_offset(UtcOffset::UTC).is_some());
+        time.map(Self).ok_or_else(|| {
             de::Error::custom("write a date and a time in quotes, as in \"2027-03-01T12:00:00Z\"")
         })
     }
