@@ -3,6 +3,7 @@
 //! Text from other sources (names, reasons, server messages) passes through [`printable`], which
 //! replaces terminal control characters.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use arbiter_games::{Forfeit, Micros};
@@ -275,7 +276,17 @@ fn calendar(micros: i64) -> Option<OffsetDateTime> {
 
 /// `1 match`, `2 matches`.
 pub(crate) fn matches(number: i64) -> String {
-    if number == 1 { "1 match".to_owned() } else { format!("{number} matches") }
+    count(number, "match", "matches")
+}
+
+/// A number with its noun: `1 record`, `2 records`.
+pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(
+    number: N,
+    singular: &str,
+    plural: &str,
+) -> String {
+    let noun = if number == N::from(1) { singular } else { plural };
+    format!("{number} {noun}")
 }
 
 #[cfg(test)]

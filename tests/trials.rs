@@ -122,7 +122,7 @@ fn passing_bots_enter_and_failures_are_explained() {
     let output = site.submit(&good, &[]);
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    for part in ["mine version 2 failed its trial", "cc -o bot rascal.c", "exited with code 1"] {
+    for part in ["mine version 2: trial failed", "cc -o bot rascal.c", "exited with code 1"] {
         assert!(message.contains(part), "{message}");
     }
     assert!(message.contains("nothing"), "the message has the compiler's error: {message}");
@@ -141,9 +141,9 @@ fn passing_bots_enter_and_failures_are_explained() {
     assert!(stdout["reason"].as_str().unwrap().contains("forfeit, gone"), "{stdout}");
     assert!(stdout["evidence"].as_array().unwrap().len() > 1, "{stdout}");
     let log = done(&site.command(&site.player, "log cup mine").output().unwrap());
-    assert!(log.contains("version 3 failed its trial") && log.contains("> "), "{log}");
+    assert!(log.contains("version 3: trial failed") && log.contains("> "), "{log}");
     let log = site.command(&site.player, "log cup mine --trial --version 1").output().unwrap();
-    assert!(done(&log).contains("version 1 has entered"));
+    assert!(done(&log).contains("version 1: entered"));
 
     // What plays is what was built in the trial.
     fs::remove_dir_all(&bad).unwrap();
@@ -165,7 +165,7 @@ fn passing_bots_enter_and_failures_are_explained() {
     assert!(download().contains("2 records, versions, forfeits.csv"));
     done(&arbiter().arg("verify").arg(folder.join("records")).output().unwrap());
     let trial = fs::read_to_string(folder.join("versions/3/trial.txt")).unwrap();
-    assert!(trial.starts_with("version 3 failed its trial") && trial.contains("> "), "{trial}");
+    assert!(trial.starts_with("version 3: trial failed") && trial.contains("> "), "{trial}");
     let log = fs::read_to_string(folder.join("versions/2/build.log")).unwrap();
     assert!(log.contains("nothing"), "{log}");
     assert!(download().contains("2 records"), "a second download finds the records");
@@ -217,7 +217,7 @@ fn a_trial_outlives_its_worker() {
     // Long enough to be killed in the middle, wherever that is.
     build(&slow, "sleep 3; cc -o bot rascal.c");
     let sent = site.submit(&slow, &["--no-wait"]);
-    assert!(done(&sent).contains("slow version 1 waits for its trial in cup"), "{sent:?}");
+    assert!(done(&sent).contains("slow version 1: waiting for its trial; digest"), "{sent:?}");
     let pending = |site: &Site| site.bot("", "slow")["pending"]["state"].clone();
     wait_until("its trial begins", || pending(&site) == "trying");
     site.worker.as_mut().unwrap().kill();
@@ -401,7 +401,7 @@ fn a_name_is_free_again_after_a_first_version_failed_its_trial() {
     let kept = site.bot(&eve, "eve-mine");
     assert_eq!((&kept["owned_by_caller"], &kept["state"]), (&json!(true), &json!("failed")));
     let log = done(&site.command(&eve, "log cup eve-mine --trial").output().unwrap());
-    assert!(log.contains("failed its trial"), "{log}");
+    assert!(log.contains("trial failed"), "{log}");
     let taken = stderr(&submit(&eve, &good));
     assert!(taken.contains("another player's bot is named mine"), "{taken}");
     assert!(taken.contains("such as eve-mine-2"), "{taken}");

@@ -237,7 +237,7 @@ async fn a_worker_name_belongs_to_its_token() {
     assert_eq!(refusal(&client, "honest").await.code(), Code::FailedPrecondition);
     let admin = server.bearer(Some(Role::Admin));
     let mut tokens = TokenServiceClient::with_interceptor(server.channel.clone(), admin);
-    tokens.revoke_token(RevokeTokenRequest { id: owner.0, token: String::new() }).await.unwrap();
+    tokens.revoke_token(RevokeTokenRequest { id: owner.0, ..Default::default() }).await.unwrap();
     connect(&client, "honest").await;
     let owner = workers::owner(&server.database.pool, "honest").await.unwrap();
     assert_eq!(owner, Some(stranger));

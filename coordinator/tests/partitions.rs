@@ -8,9 +8,10 @@ mod support;
 use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::matches::{Match, Seats};
+use arbiter_coordinator::db::tokens::{self, Role};
 use arbiter_coordinator::db::tournaments::{self, TournamentState};
 use arbiter_coordinator::db::{
-    absences, bot_state, deleted_tournaments, editions, partitions, results, versions,
+    absences, bot_list, bot_state, deleted_tournaments, editions, partitions, results, versions,
 };
 use arbiter_coordinator::queue::NewLot;
 use arbiter_coordinator::retention::Cleaner;
@@ -157,8 +158,13 @@ async fn only_the_deleted_tournament_loses_its_data() {
     let expected = row_counts(pool, remaining, other).await;
     assert_eq!(row_counts(pool, deleted, edition).await, expected);
     let tables_before = database.number("SELECT count(*) FROM pg_class WHERE relispartition").await;
+    let owner = tokens::create(pool, &[1; 32], Role::Player, "ada", None, START).await.unwrap();
+    sqlx::query("UPDATE bots SET owner = $1").bind(owner).execute(pool).await.unwrap();
     delete_tournament(pool, deleted).await;
     // The deletion is visible at once, and the name can be used again.
+    let bots = bot_list::of_owner(pool, owner, 100).await.unwrap();
+    assert_eq!(bots.len(), 5);
+    assert!(bots.iter().all(|bot| bot.tournament == "kept"));
     assert_eq!(tournaments::find(pool, "old").await.unwrap(), None);
     assert_eq!(tournaments::get(pool, deleted).await.unwrap(), None);
     assert!(tournaments::of_edition(pool, edition).await.is_err());

@@ -12,7 +12,7 @@ use arbiter_coordinator::db::played_matches::{self, Cursor, PAGE, page_of_entran
 use arbiter_coordinator::db::{editions, records, results};
 use arbiter_coordinator::queue::{Failure, LeasePolicy};
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{MatchId, MatchNumber};
+use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId};
 use arbiter_proto::v1::worker_service_client::WorkerServiceClient;
 use arbiter_proto::v1::{FetchBundleRequest, GetMatchRequest, ReportStatus};
 use arbiter_ranking::Entrant;
@@ -227,4 +227,28 @@ async fn a_page_of_matches_reads_only_its_rows() {
     let page = results::page(&mut *transaction, scope, after, true).await.unwrap();
     assert_eq!((page.len(), page[0].number), (5_039, MatchNumber(25_001)));
     check("results", &mut transaction, page.len()).await;
+    check_log(&mut transaction, scope.tournament, &rare_bots).await;
+}
+
+/// A log is the same whether its matches are among the newest or an index finds them.
+async fn check_log(
+    transaction: &mut PgConnection,
+    tournament: TournamentId,
+    rare_bots: &[Entrant],
+) {
+    let mut log = async |entrants: &[Entrant], before: Option<i64>, window: i64| {
+        let before = before.map(MatchNumber);
+        let db = &mut *transaction;
+        let page =
+            played_matches::of_entrants(db, tournament, entrants, false, 1_000, before, window);
+        let page = page.await.unwrap();
+        page.iter().map(|played| played.result.number.0).collect::<Vec<_>>()
+    };
+    for window in [0, 10, 200_000] {
+        let all: Vec<_> = (30_001..30_040).rev().step_by(2).collect();
+        assert_eq!(log(rare_bots, None, window).await, all);
+        let older: Vec<_> = (30_001..30_020).rev().step_by(2).collect();
+        assert_eq!(log(&rare_bots[..1], Some(30_021), window).await, older);
+        assert!(log(&[], None, window).await.is_empty());
+    }
 }

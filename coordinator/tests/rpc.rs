@@ -239,6 +239,13 @@ async fn a_worker_with_a_revoked_token_is_disconnected() {
     let response = tokens.list_tokens(ListTokensRequest::default()).await.unwrap().into_inner();
     let id = response.tokens.iter().find(|token| token.role == "worker").unwrap().id;
     tokens.revoke_token(RevokeTokenRequest { id, ..Default::default() }).await.unwrap();
+    // Its number never becomes the name of another token.
+    let role = "player".to_owned();
+    let named = CreateTokenRequest { role, name: id.to_string(), ..Default::default() };
+    let named = tokens.create_token(named).await.unwrap().into_inner();
+    let again = RevokeTokenRequest { token: id.to_string(), ..Default::default() };
+    assert_eq!(tokens.revoke_token(again).await.unwrap_err().code(), Code::NotFound);
+    tokens.revoke_token(RevokeTokenRequest { id: named.id, ..Default::default() }).await.unwrap();
     let result = tokio::time::timeout(TIMEOUT, worker.incoming.message()).await.unwrap();
     assert_eq!(result.unwrap_err().code(), Code::Unauthenticated);
     server.stop().await;

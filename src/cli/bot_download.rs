@@ -10,7 +10,7 @@ use arbiter_proto::v1::{GetBotLogRequest, GetBotRequest, LogEntry};
 use super::client::{Server, malformed_response, unless_interrupted};
 use super::{record_download, trial_output};
 use crate::failure::Failure;
-use crate::output::{csv_cell, eprint_line, matches, printable};
+use crate::output::{count, csv_cell, eprint_line, printable};
 use crate::play::progress;
 
 /// The matches of a page of the log, and of a download by default.
@@ -62,8 +62,10 @@ impl BotDownload<'_> {
             }
             bar.finish_and_clear();
             forfeits.extend(page.iter().filter_map(forfeit_row));
-            counts.is_cut = is_full && !self.all;
-            page = if is_full && self.all { self.page(server, before).await? } else { Vec::new() };
+            counts.is_cut = is_full && !self.all && before > 0;
+            // Match 0 is the oldest, and a request for those before 0 would return the newest.
+            let is_next = is_full && self.all && before > 0;
+            page = if is_next { self.page(server, before).await? } else { Vec::new() };
         }
         self.write("forfeits.csv", &(forfeits.join("\r\n") + "\r\n"))?;
         Ok(counts)
@@ -132,13 +134,14 @@ fn forfeit_row(entry: &LogEntry) -> Option<String> {
 pub(super) fn report(folder: &Path, counts: DownloadCounts) {
     let DownloadCounts { records, missing, is_cut } = counts;
     let folder = folder.display();
-    let mut line = format!("{folder}: {records} records, versions, forfeits.csv");
+    let records = count(records, "record", "records");
+    let mut parts = vec![format!("{folder}: {records}, versions, forfeits.csv")];
     if missing > 0 {
-        let missing = matches(i64::try_from(missing).unwrap_or(i64::MAX));
-        line = format!("{line}; {missing} without a record for you now");
+        let matches = count(missing, "match has", "matches have");
+        parts.push(format!("{matches} no record for you now"));
     }
     if is_cut {
-        line += "; --all also downloads older matches";
+        parts.push("--all also downloads older matches".to_owned());
     }
-    eprint_line(&printable(&line));
+    eprint_line(&printable(&parts.join("; ")));
 }

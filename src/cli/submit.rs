@@ -100,10 +100,14 @@ impl Submit {
             if failed {
                 return Ok(());
             }
-            let state = if entered { "is in" } else { "waits for its trial in" };
             let tournament = &self.tournament;
             let digest = hex(digest);
-            out.line(&format!("{bot} version {number} {state} {tournament}; digest {digest}"))?;
+            let state = if entered {
+                format!("version {number} is in {tournament}")
+            } else {
+                trial_output::describe(version)
+            };
+            out.line(&format!("{bot} {state}; digest {digest}"))?;
             let forecast = trial_output::forecast_line(version, tournament);
             forecast.map_or(Ok(()), |line| out.line(&line))
         })?;

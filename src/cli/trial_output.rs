@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use arbiter_games::Micros;
+use arbiter_proto::state_words::version_state;
 use arbiter_proto::trial::{Measurements, ReplyTimeSummary};
-use arbiter_proto::v1::{GetTrialRequest, TrialStatus, Version};
+use arbiter_proto::v1::{EntryForecast, GetTrialRequest, TrialStatus, Version};
 use serde_json::{Value, json};
 
 use super::client::Server;
@@ -26,26 +27,22 @@ pub(super) fn is_over(version: &Version) -> bool {
 pub(super) fn describe(version: &Version) -> String {
     let Version { number, state, reason, .. } = version;
     let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    match state.as_str() {
-        "waiting" => format!("version {number} waits for its trial"),
-        "trying" => format!("version {number} is in its trial"),
-        "failed" => format!("version {number} failed its trial{why}"),
-        "aside" => format!("version {number} was not tried: its trial was stopped by faults{why}"),
-        _ => String::new(),
-    }
+    format!("version {number}: {}{why}", version_state(state))
 }
 
-/// In which edition a version plays, when, and how to follow that, in one line.
+/// In which edition a version plays, when, and where that is shown, in one line.
 pub(super) fn forecast_line(version: &Version, tournament: &str) -> Option<String> {
     let forecast = version.forecast.as_ref()?;
     let text = forecast.text();
     let at =
         if forecast.at_us > 0 { format!(" {}", moment(forecast.at_us)) } else { String::new() };
-    let path = &forecast.path;
-    Some(printable(&format!(
-        "{text}{at}; follow it with arbiter tournament watch {tournament}, or at {path} in a \
-         browser"
-    )))
+    let EntryForecast { path, state, .. } = forecast;
+    let where_shown = if state == "complete" {
+        format!("its page is {path} in a browser")
+    } else {
+        format!("follow it with arbiter tournament watch {tournament}, or at {path} in a browser")
+    };
+    Some(printable(&format!("{text}{at}; {where_shown}")))
 }
 
 /// The forecast as JSON; null if the version plays in no edition.
@@ -134,10 +131,8 @@ pub(super) fn text(tournament: &str, status: &TrialStatus) -> Vec<String> {
 
 fn lines(tournament: &str, status: &TrialStatus, full: bool) -> Vec<String> {
     let version = status.version.clone().unwrap_or_default();
-    let entered = || format!("version {} has entered", version.number);
-    let state = non_empty(&describe(&version)).map_or_else(entered, str::to_owned);
     let forecast = forecast_line(&version, tournament);
-    [state].into_iter().chain(forecast).chain(details(status, full)).collect()
+    [describe(&version)].into_iter().chain(forecast).chain(details(status, full)).collect()
 }
 
 /// The details of a trial, one per line.

@@ -155,7 +155,7 @@ fn bots_are_listed_with_their_state() {
     let moment = ["2001-09-09", "01:46:40", "UTC"];
     assert_eq!(row[..4], ["bot", "a\u{fffd}da", "4", "cdcdcdcdcdcd"]);
     assert_eq!(&row[4..7], moment);
-    assert_eq!(row[7..].join(" "), "withdrawn; version 5 failed its trial: it \u{fffd}forfeits");
+    assert_eq!(row[7..].join(" "), "withdrawn; version 5: trial failed: it \u{fffd}forfeits");
     assert!(table.lines().nth(3).unwrap().ends_with("suspended: it forfeited 3 of 4 matches"));
     let lines = crate::json(&server, &["bots", "finals", "--json"]);
     assert_eq!(
@@ -187,4 +187,25 @@ fn bots_are_listed_with_their_state() {
             "forfeit": "gone", "evidence": {"detail": "clock: 12 ms\u{1b} over",
                 "wall_us": 512_000, "cpu_us": 9}})]
     );
+}
+
+/// A request for the matches before match 0 would return the newest again.
+#[test]
+fn the_download_of_all_matches_ends_with_match_0() {
+    let entry = |number: u32| LogEntry {
+        r#match: format!("finals/{number}"),
+        seat: 1,
+        bots: vec!["bot".into(), "house".into()],
+        ..LogEntry::default()
+    };
+    let log = (0..1000).rev().map(entry).collect();
+    let server = Server::start(Script { log, ..Script::default() });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let output = run(&server, &["log", "finals", "bot", "--all", "--download", path]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let expected = "0 records, versions, forfeits.csv; 1000 matches have no record for you now\n";
+    assert!(stderr.ends_with(expected), "{stderr}");
+    let calls = server.received.lock().unwrap().calls.clone();
+    assert_eq!(calls.iter().filter(|call| *call == "log").count(), 1);
 }

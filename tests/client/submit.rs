@@ -76,8 +76,8 @@ fn submit_sends_sources_and_waits_for_the_trial() {
     let server = Server::start(Script { trials: trials.clone(), ..board() });
     let output = run(&server, &["submit", "finals", &path]);
     let stderr = String::from_utf8(output.stderr).unwrap();
-    let expected = "mine version 1 waits for its trial, 2 trials ahead of it\n\
-               mine version 1 is in its trial\n\
+    let expected = "mine version 1: waiting for its trial, 2 trials ahead of it\n\
+               mine version 1: trial running\n\
                warning: a \u{fffd}warning\n\
                built in 12 ms; 4 matches; first reply within 1.5 ms\n";
     assert_eq!(stderr, expected);
@@ -87,7 +87,7 @@ fn submit_sends_sources_and_waits_for_the_trial() {
 
     let server = Server::start(Script { trials, ..board() });
     let stdout = succeed(&server, &["submit", "finals", &path, "--no-wait"]);
-    assert!(stdout.starts_with("mine version 1 waits for its trial in finals; "), "{stdout}");
+    assert!(stdout.starts_with("mine version 1: waiting for its trial; digest "), "{stdout}");
     assert_eq!(server.received.lock().unwrap().calls, ["submit"]);
 
     let evidence = "> A []\n< x\u{1b}y".to_owned();
@@ -96,12 +96,11 @@ fn submit_sends_sources_and_waits_for_the_trial() {
     let output = run(&server, &["submit", "finals", &path]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     let expected = "> A []\n< x\u{fffd}y\n\
-               error: mine version 1 failed its trial: it forfeits, illegal; it has not entered\n";
+               error: mine version 1: trial failed: it forfeits, illegal; it has not entered\n";
     assert_eq!((output.status.code(), &stderr[..]), (Some(1), expected));
     let aside = step("aside", "", 0);
     let server = Server::start(Script { trials: vec![aside], ..board() });
-    let says =
-        ["mine version 1 was not tried: its trial was stopped by faults; it has not entered"];
+    let says = ["mine version 1: trial set aside after faults; it has not entered"];
     fails(&run(&server, &["submit", "finals", &path]), 1, &says);
 }
 

@@ -68,7 +68,7 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(page.contains("It plays in edition 1, which an organiser starts."), "{page}");
-    assert!(page.contains("Follow edition 1"), "{page}");
+    assert!(page.contains("Show edition 1"), "{page}");
     let api = ada.page("/api/v1/tournaments/cup/bots/sent/versions/1/trial");
     assert!(api.contains("\"state\":\"manual\""), "{api}");
     let mine = server.up.json("bots cup").into_iter().find(|bot| bot["bot"] == "sent").unwrap();
@@ -172,7 +172,9 @@ fn everything_about_a_bot_is_one_download() {
     server.up.play("cup");
     let mut admin = server.browser.clone();
     admin.log_in(&server.up.admin());
-    assert!(admin.page("/t/cup/bots/eve").contains("href=\"/t/cup/bots/eve/download.zip\""));
+    let page = admin.page("/t/cup/bots/eve");
+    assert!(page.contains("href=\"/t/cup/bots/eve/download.zip\""));
+    assert!(page.contains("href=\"/t/cup/bots/eve/download.zip?all=1\""));
     let download = admin.download("/t/cup/bots/eve/download.zip?all=1");
     assert_eq!(download.headers["content-type"], "application/zip");
     assert!(download.headers["content-disposition"].contains("cup-eve.zip"));

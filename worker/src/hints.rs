@@ -12,7 +12,7 @@ use arbiter_games::{Forfeit, Framing, Game};
 
 use crate::bot::Bot;
 use crate::bounded_read::open_regular;
-use crate::sandbox::{BotSource, search_path};
+use crate::sandbox::{BotSource, is_system_path, search_path};
 use crate::seat::ProtocolWarnings;
 
 /// Maximum number of lines from the end of standard error.
@@ -149,32 +149,43 @@ fn start_problem(bot: &Bot, detail: &str) -> Option<String> {
         ));
     }
     let command = String::from_utf8_lossy(command).into_owned();
-    let interpreter = missing_interpreter(&command)?;
-    Some(format!(
-        "the first line of {program} names the interpreter {interpreter}, which is not installed \
-         on this machine"
-    ))
+    let problem = interpreter_problem(&command)?;
+    Some(format!("the first line of {program} names the interpreter {problem}"))
 }
 
 /// The file of a bot's program, if the program belongs to the bot.
 fn program_file(bot: &Bot, program: &str) -> Option<PathBuf> {
     match &bot.source {
         BotSource::File(path) => Some(path.clone()),
-        BotSource::Directory(path) if program.contains('/') => Some(path.join(program)),
-        BotSource::Directory(_) => None,
+        BotSource::Directory(path) => {
+            let is_own = program.contains('/') && !program.starts_with('/');
+            is_own.then(|| path.join(program))
+        }
     }
 }
 
-/// The interpreter in the first line of a script, if this machine lacks it.
-fn missing_interpreter(command: &str) -> Option<&str> {
+/// The interpreter in the first line of a script and why it does not run, if that is so.
+///
+/// Authors read this, so it tells nothing about files that bots cannot see.
+fn interpreter_problem(command: &str) -> Option<String> {
     let mut words = command.split_whitespace();
     let path = words.next()?;
+    let missing = |program: &str| format!("{program}, which is not installed on this machine");
     if !Path::new(path).ends_with("env") {
-        return fs::metadata(path).is_err().then_some(path);
+        if !path.starts_with('/') {
+            return None;
+        }
+        if !is_system_path(Path::new(path)) {
+            return Some(format!("{path}: name one that bots can see, such as one in /usr/bin"));
+        }
+        return fs::metadata(path).is_err().then(|| missing(path));
     }
     let name = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
+    if name.contains('/') {
+        return None;
+    }
     let mut folders = std::env::split_paths(&search_path()).collect::<Vec<_>>().into_iter();
-    (!folders.any(|folder| folder.join(name).exists())).then_some(name)
+    (!folders.any(|folder| folder.join(name).exists())).then(|| missing(name))
 }
 
 /// The protocol errors that the referee tolerated, one line each. Other referees perhaps do not
@@ -235,9 +246,28 @@ mod tests {
 
     #[test]
     fn a_missing_interpreter_is_named() {
-        assert_eq!(missing_interpreter("/bin/sh -e"), None);
-        assert_eq!(missing_interpreter("/usr/bin/env -S A=1 sh"), None);
-        assert_eq!(missing_interpreter("/usr/bin/env no-such-lang x"), Some("no-such-lang"));
-        assert_eq!(missing_interpreter("/no/such/lang"), Some("/no/such/lang"));
+        assert_eq!(interpreter_problem("/bin/sh -e"), None);
+        assert_eq!(interpreter_problem("/usr/bin/env -S A=1 sh"), None);
+        for (command, program) in [
+            ("/usr/bin/env no-such-lang x", "no-such-lang"),
+            ("/usr/bin/no-such-lang", "/usr/bin/no-such-lang"),
+        ] {
+            let expected = format!("{program}, which is not installed on this machine");
+            assert_eq!(interpreter_problem(command), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_hint_tells_nothing_about_files_that_bots_cannot_see() {
+        let folder = tempfile::tempdir().unwrap();
+        let hidden = folder.path().join("there");
+        fs::write(&hidden, "").unwrap();
+        let roundabout = format!("/usr/..{}", hidden.display());
+        for path in [hidden.to_str().unwrap(), &roundabout] {
+            let there = interpreter_problem(path);
+            let absent = interpreter_problem(&path.replace("there", "gone"));
+            assert_eq!(there.map(|hint| hint.replace("there", "gone")), absent);
+            assert_eq!(interpreter_problem(&format!("/usr/bin/env {path}")), None);
+        }
     }
 }

@@ -73,13 +73,10 @@ impl NameList {
     pub fn parse(text: &str) -> Result<Self, NameListError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
-        let first = text.lines().find(is_content).ok_or(NameListError::Empty)?;
-        let delimiter = if first.contains(';') && !first.contains(',') { b';' } else { b',' };
-        let mut headings = first.split(char::from(delimiter)).map(unquoted);
-        let column = headings.position(|heading| heading.eq_ignore_ascii_case(NAME));
-        let list = match column {
-            Some(column) => Self::parse_table(text, delimiter, column)?,
-            None => Self::parse_lines(text),
+        text.lines().find(is_content).ok_or(NameListError::Empty)?;
+        let list = match Self::parse_table(text, b',')? {
+            Some(list) => list,
+            None => Self::parse_table(text, b';')?.unwrap_or_else(|| Self::parse_lines(text)),
         };
         if list.rows.is_empty() {
             return Err(NameListError::Empty);
@@ -98,20 +95,26 @@ impl NameList {
         Self { header: vec![NAME.to_owned()], column: 0, rows: rows.collect() }
     }
 
-    fn parse_table(text: &str, delimiter: u8, column: usize) -> Result<Self, NameListError> {
+    /// The table with values separated by `delimiter`. `None` if its header has no column `name`.
+    fn parse_table(text: &str, delimiter: u8) -> Result<Option<Self>, NameListError> {
         let mut builder = ReaderBuilder::new();
         builder.delimiter(delimiter).trim(Trim::All).comment(Some(b'#')).flexible(true);
+        // Blank lines may precede the header.
+        builder.has_headers(false);
         let mut reader = builder.from_reader(text.as_bytes());
+        let is_content = |record: &Result<StringRecord, csv::Error>| {
+            record.as_ref().map_or(true, |record| record.iter().any(|value| !value.is_empty()))
+        };
         let failed = |error: csv::Error| NameListError::Table(error.to_string());
-        let header: Vec<_> = reader.headers().map_err(failed)?.iter().map(str::to_owned).collect();
-        let mut rows = Vec::new();
-        for record in reader.records() {
-            let record = record.map_err(failed)?;
-            if record.iter().any(|value| !value.is_empty()) {
-                rows.push(row(&record, header.len())?);
-            }
-        }
-        Ok(Self { header, column, rows })
+        let mut records = reader.records().filter(is_content);
+        let Some(header) = records.next() else { return Ok(None) };
+        let header: Vec<_> = header.map_err(failed)?.iter().map(str::to_owned).collect();
+        let mut headings = header.iter();
+        let column = headings.position(|heading| heading.eq_ignore_ascii_case(NAME));
+        let Some(column) = column else { return Ok(None) };
+        let rows = records.map(|record| row(&record.map_err(failed)?, header.len()));
+        let rows = rows.collect::<Result<_, _>>()?;
+        Ok(Some(Self { header, column, rows }))
     }
 
     /// The names that are there more than once, with their lines.
@@ -149,11 +152,6 @@ impl NameList {
         let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
-}
-
-/// A value without the quotes around it.
-fn unquoted(value: &str) -> &str {
-    value.trim().trim_matches('"').trim()
 }
 
 /// A row of a table with this number of columns.
@@ -196,6 +194,20 @@ mod tests {
             list.csv(&["token"], &tokens).unwrap(),
             "Email,Name,token\na@b.pl,\"Kowalski, Jan\",arb_1\nc@d.pl,Żaneta,arb_2\n"
         );
+    }
+
+    #[test]
+    fn headings_may_contain_the_separator() {
+        assert_eq!(names("\"Surname, first\",name\nLovelace,ada\n"), ["ada"]);
+        assert_eq!(names("\"Surname, first\";name\nLovelace;ada\n"), ["ada"]);
+        assert_eq!(names("\"Group, name\",email,name\n1,a@b.pl,ada\n"), ["ada"]);
+        assert_eq!(names("Group,name,email\n\"1, a\",ada\n"), ["ada"]);
+    }
+
+    #[test]
+    fn blank_lines_may_precede_a_list() {
+        assert_eq!(names("  \n\t\nemail,name\na@b.pl,ada\n"), ["ada"]);
+        assert_eq!(names("  \n;\nemail;name\na@b.pl;ada\n"), ["ada"]);
     }
 
     #[test]

@@ -118,13 +118,17 @@ pub async fn list(
 }
 
 /// The bots of an owner in all tournaments, most recently submitted first: at most `limit`.
+/// Tournaments that are being deleted are left out.
 pub async fn of_owner(
     db: impl PgExecutor<'_>,
     owner: TokenId,
     limit: i64,
 ) -> Result<Vec<BotSummary>> {
-    let statement =
-        summaries!("WHERE b.owner = $1 ORDER BY n.submitted_at DESC, b.id DESC LIMIT $2");
+    let statement = summaries!(
+        "WHERE b.owner = $1
+            AND NOT EXISTS (SELECT FROM deleted_tournaments d WHERE d.tournament = b.tournament)
+        ORDER BY n.submitted_at DESC, b.id DESC LIMIT $2"
+    );
     sqlx::query_as(statement).bind(owner).bind(limit).fetch_all(db).await
 }
 

@@ -263,39 +263,95 @@ pub async fn lot(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<LotStatu
     sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
 }
 
-/// The matches of a tournament that any of these entrants played, newest first: at most `limit`,
-/// from the last 200 000 played matches of the tournament. With `forfeits`, only matches that one
-/// of them forfeited. With `before`, only matches with lower numbers, from the last 200 000 of
-/// these.
+/// How many of the newest matches [`of_entrants`] reads one by one.
+pub const LOG_WINDOW: i64 = 200_000;
+
+/// The matches of a tournament that any of these entrants played, newest first: at most `limit`.
+/// With `before`, only matches with lower numbers. With `forfeits`, only matches that one of them
+/// forfeited, from the newest `window` matches of the tournament with such numbers.
+///
+/// The newest `window` matches are read one by one, which soon fills a page if the entrants play in
+/// many of them. If the page is not full, the entrants have few of the matches, and an index finds
+/// the older ones.
 pub async fn of_entrants(
-    db: impl PgExecutor<'_>,
+    db: impl Acquire<'_, Database = Postgres>,
     tournament: TournamentId,
     entrants: &[Entrant],
     forfeits: bool,
     limit: u32,
     before: Option<MatchNumber>,
+    window: i64,
 ) -> Result<Vec<PlayedMatch>> {
-    let statement = played!(
-        ["
+    if entrants.is_empty() {
+        return Ok(Vec::new());
+    }
+    let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
+    let before = before.map_or(i64::MAX, |number| number.0);
+    let limit = i64::from(limit);
+    let mut transaction = db.begin().await?;
+    let query = sqlx::query_as(IN_WINDOW).bind(tournament).bind(&entrants);
+    let query = query.bind(forfeits).bind(before).bind(limit).bind(window);
+    let mut found: Vec<PlayedMatch> = query.fetch_all(&mut *transaction).await?;
+    let missing = limit - i64::try_from(found.len()).unwrap_or(limit);
+    if missing > 0 && !forfeits {
+        let statement = "
+            SELECT number FROM results WHERE tournament = $1 AND number < $2
+            ORDER BY number DESC OFFSET $3 LIMIT 1";
+        let query = sqlx::query_scalar(statement).bind(tournament).bind(before).bind(window);
+        let newest_older: Option<i64> = query.fetch_optional(&mut *transaction).await?;
+        if let Some(newest_older) = newest_older {
+            // Only such a scan can read this kind of index.
+            sqlx::query("SET LOCAL enable_bitmapscan = on").execute(&mut *transaction).await?;
+            let query = sqlx::query_as(BY_INDEX).bind(tournament).bind(&entrants);
+            let query = query.bind(newest_older).bind(missing);
+            found.extend(query.fetch_all(&mut *transaction).await?);
+        }
+    }
+    transaction.commit().await?;
+    Ok(found)
+}
+
+/// The matches of these entrants among the newest matches.
+const IN_WINDOW: &str = played!(
+    ["
         FROM (
             SELECT * FROM results WHERE tournament = $1 AND number < $4
-            ORDER BY number DESC LIMIT 200000
+            ORDER BY number DESC LIMIT $6
         ) AS r
         CROSS JOIN LATERAL (
             SELECT * FROM matches
             WHERE tournament = $1 AND number = r.number AND seats && $2::int[] OFFSET 0
         ) AS m"],
-        "
+    "
         WHERE NOT $3 OR EXISTS (
             SELECT FROM unnest(m.seats, r.forfeits) AS s (entrant, forfeit)
             WHERE s.entrant = ANY ($2) AND s.forfeit > 0)
         ORDER BY r.number DESC LIMIT $5"
-    );
-    let entrants: Vec<_> = entrants.iter().map(|entrant| entrant.0).collect();
-    let before = before.map_or(i64::MAX, |number| number.0);
-    let query = sqlx::query_as(statement).bind(tournament).bind(entrants);
-    query.bind(forfeits).bind(before).bind(i64::from(limit)).fetch_all(db).await
-}
+);
+
+/// The matches of these entrants up to a number. The condition on the seats is alone, as for
+/// [`page_of_entrants`].
+const BY_INDEX: &str = played!(
+    ["
+        FROM (
+            SELECT r.* FROM (
+                SELECT found FROM (
+                    SELECT tournament, number AS found FROM matches
+                    WHERE seats && $2::int[] OFFSET 0
+                ) AS m
+                WHERE m.tournament = $1 AND found <= $3
+                ORDER BY found DESC OFFSET 0
+            ) AS f
+            CROSS JOIN LATERAL (
+                SELECT * FROM results WHERE tournament = $1 AND number = f.found OFFSET 0
+            ) AS r
+            ORDER BY f.found DESC LIMIT $4
+        ) AS r
+        CROSS JOIN LATERAL (
+            SELECT * FROM matches WHERE tournament = $1 AND number = r.number OFFSET 0
+        ) AS m"],
+    "ORDER BY r.number DESC"
+);
 
 /// Those of these matches of a tournament that had been played by this time, in an edition that had
 /// ended by then.

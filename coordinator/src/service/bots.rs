@@ -19,7 +19,7 @@ use crate::db::bot_list::{self, BotSummary, TriedVersion};
 use crate::db::bots;
 use crate::db::entrants::{self, EntrantInfo};
 use crate::db::forfeit_evidence::{self, Evidence};
-use crate::db::played_matches::{self, PlayedMatch};
+use crate::db::played_matches::{self, LOG_WINDOW, PlayedMatch};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::trials::TrialState;
 use crate::db::versions;
@@ -99,6 +99,7 @@ impl Service {
             forfeits,
             limit,
             before,
+            LOG_WINDOW,
         )
         .await?;
         let entries = self.log_entries(caller, &tournament, &bot, &played).await?;

@@ -97,7 +97,12 @@ impl Service {
                 forfeits: false,
                 before: 0,
             };
-            let log = self.get_bot_log(caller, request).await?;
+            let log = match self.get_bot_log(caller, request).await {
+                Ok(log) => log,
+                // The tournament was deleted, or the bot renamed, since the bots were listed.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
             matches.extend(log.entries.into_iter().map(|entry| OwnMatch {
                 tournament: tournament.clone(),
                 bot: bot.name.clone(),

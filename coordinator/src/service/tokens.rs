@@ -143,19 +143,28 @@ impl Service {
         })
     }
 
-    /// The token with this number, otherwise the one with this name. It is not revoked. A token
-    /// that expired is found by its name if no valid one has the name.
+    /// Checks that the caller's token is still valid, during a long response.
+    pub(crate) async fn check_still_valid(&self, caller: &Caller) -> Result<()> {
+        let principal = caller.require(Role::Player)?;
+        if tokens::is_valid(&self.pool, principal.id).await? {
+            return Ok(());
+        }
+        Err(ServiceError::unauthenticated("the token is not valid any more"))
+    }
+
+    /// The token with this number. If no token ever had the number: the one with this name. It is
+    /// not revoked. A token that expired is found by its name if no valid one has the name.
     async fn named_token(&self, name: &str) -> Result<tokens::Token> {
         let name = name.trim();
         let now = self.now();
         let mut tokens = tokens::list(&self.pool).await?;
-        tokens.retain(|token| token.revoked_at.is_none());
         if let Ok(id) = name.parse()
             && let Some(token) = tokens.iter().find(|token| token.id == TokenId(id))
         {
-            return Ok(token.clone());
+            let token = Some(token).filter(|token| token.revoked_at.is_none());
+            return token.cloned().ok_or_else(|| ServiceError::missing("valid token", name));
         }
-        tokens.retain(|token| token.name == name);
+        tokens.retain(|token| token.revoked_at.is_none() && token.name == name);
         if tokens.iter().any(|token| token.is_valid(now)) {
             tokens.retain(|token| token.is_valid(now));
         }

@@ -1,6 +1,6 @@
 //! Trials of submitted versions, for their owners.
 
-use arbiter_proto::v1::{GetTrialRequest, RetryTrialRequest, TrialStatus, Version};
+use arbiter_proto::v1::{EntryForecast, GetTrialRequest, RetryTrialRequest, TrialStatus, Version};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -33,9 +33,10 @@ impl Service {
                 && !is_over(&last)
                 && changes.changed_unless(sender.closed()).await
             {
-                match service.trial(&principal, &tournament, &bot, number).await {
-                    Ok(status) if status == last => {}
-                    Ok(status) => {
+                let next = service.next_status(&principal, &tournament, &bot, number, &last);
+                match next.await {
+                    Ok(None) => {}
+                    Ok(Some(status)) => {
                         last = status.clone();
                         send_result = sender.send(Ok(status)).await;
                     }
@@ -100,9 +101,45 @@ impl Service {
         number: i32,
     ) -> Result<TrialStatus> {
         let row = self.version(bot, number).await?;
-        let id = row.version.id;
+        let status = self.status_of(principal, bot, &row).await?;
         let forecast = self.entry_forecast(tournament, bot, &row).await;
-        let version = Some(Version { forecast, ..message(bot, &row, Some(principal)) });
+        Ok(with_forecast(status, forecast))
+    }
+
+    /// The state of a version's trial if it differs from `last` in more than the forecast. The
+    /// forecast is found again only if the state of the version has changed: its time depends on
+    /// the clock and would differ after each change of the database.
+    async fn next_status(
+        &self,
+        principal: &Principal,
+        tournament: &Tournament,
+        bot: &bots::Bot,
+        number: i32,
+        last: &TrialStatus,
+    ) -> Result<Option<TrialStatus>> {
+        let row = self.version(bot, number).await?;
+        let status = self.status_of(principal, bot, &row).await?;
+        let former = with_forecast(last.clone(), None);
+        if status == former {
+            return Ok(None);
+        }
+        let forecast = if status.version == former.version {
+            last.version.as_ref().and_then(|version| version.forecast.clone())
+        } else {
+            self.entry_forecast(tournament, bot, &row).await
+        };
+        Ok(Some(with_forecast(status, forecast)))
+    }
+
+    /// The state of a version's trial without the forecast.
+    async fn status_of(
+        &self,
+        principal: &Principal,
+        bot: &bots::Bot,
+        row: &TriedVersion,
+    ) -> Result<TrialStatus> {
+        let id = row.version.id;
+        let version = Some(message(bot, row, Some(principal)));
         let Some(trial) = trials::get(&self.pool, id).await? else {
             return Ok(TrialStatus { version, ..TrialStatus::default() });
         };
@@ -120,6 +157,12 @@ impl Service {
             warnings: trial.warnings.unwrap_or_default(),
         })
     }
+}
+
+/// A state of a trial with this forecast.
+fn with_forecast(status: TrialStatus, forecast: Option<EntryForecast>) -> TrialStatus {
+    let version = status.version.map(|version| Version { forecast, ..version });
+    TrialStatus { version, ..status }
 }
 
 /// Whether the state of a version is final unless an owner or organiser acts.

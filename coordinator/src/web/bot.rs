@@ -71,9 +71,9 @@ pub(super) async fn show(
         p {
             a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Matches of this bot" }
             @if bot.owned_by_caller || organiser {
-                "; " a href={ "/t/" (tournament) "/bots/" (name) "/download.zip" } download {
-                    "records, trials and forfeits (zip)"
-                }
+                @let archive = format!("/t/{tournament}/bots/{name}/download.zip");
+                "; " a href=(archive) download { "records, trials and forfeits (zip)" }
+                " or " a href={ (archive) "?all=1" } download { "with all matches" }
             }
         }
         (bot_actions(&session, &tournament, &bot, organiser))
@@ -203,7 +203,7 @@ fn standing(response: &GetStandingResponse) -> Markup {
                 @let forfeits = leaderboard::forfeits(place);
                 @if forfeits.is_empty() { "none" } @else { (forfeits) }
             }
-            @if place.bad_answers > 0 { dt { "Bad answers" } dd { (place.bad_answers) } }
+            @if place.bad_answers > 0 { dt { "Invalid replies" } dd { (place.bad_answers) } }
         }
     }
 }

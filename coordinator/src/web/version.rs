@@ -108,7 +108,7 @@ fn entry_forecast(forecast: &EntryForecast) -> Markup {
         p.forecast {
             (text)
             @if forecast.at_us > 0 { " " (layout::timestamp(forecast.at_us)) }
-            ". " a href=(forecast.path) { "Follow edition " (forecast.edition) }
+            ". " a href=(forecast.path) { "Show edition " (forecast.edition) }
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::fault::{Context as _, Fault};
 const SUPPORTED: ABI = ABI::V6;
 
 /// Paths that every program may read and execute.
-const SYSTEM: [&str; 8] =
+pub(super) const SYSTEM: [&str; 8] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store"];
 
 /// Further paths that every program may read. They include nothing in `/proc`: rules open paths in

@@ -63,6 +63,7 @@ mod without_namespaces;
 mod workdir;
 
 use std::ffi::OsString;
+use std::path::{Component, Path};
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -123,6 +124,13 @@ pub(crate) fn search_path() -> OsString {
         path.push(inherited);
     }
     path
+}
+
+/// Whether each sandbox shows this path to bots as a part of the system, if it exists. Whether
+/// another path exists may not be told to the author of a bot.
+pub(crate) fn is_system_path(path: &Path) -> bool {
+    !path.components().any(|part| part == Component::ParentDir)
+        && landlock::SYSTEM.iter().any(|folder| path.starts_with(folder))
 }
 
 string_enum! {
