@@ -160,7 +160,8 @@ fn bots_are_listed_with_their_state() {
     let lines = crate::json(&server, &["bots", "finals", "--json"]);
     assert_eq!(
         lines[0],
-        json!({"bot": "house", "owner": null, "house": true, "owned_by_caller": false, "withdrawn": false,
+        json!({"bot": "house", "owner": null, "house": true, "state": null, "created_at": null,
+            "owned_by_caller": false, "withdrawn": false,
             "suspended": false, "reason": null, "version": 1,
             "digest": "cd".repeat(32), "submitted_at": "2001-09-09T01:46:40.000000Z",
             "pending": null})
