@@ -175,7 +175,8 @@ fn evidence_is_shown_to_its_owner_and_to_organisers() {
     let stderr = done(&site.run(&site.ada, &["match", id, "--stderr"]));
     assert!(stderr.contains("bytes before"), "{}", stderr.len());
     assert_eq!(done(&site.run(&site.bob, &["match", id, "--stderr"])), "");
-    refused(&site.run("", &["match", id, "--stderr"]), 3, &["token"]);
+    // Everyone may see the replay, without what bots printed.
+    assert_eq!(done(&site.run("", &["match", id, "--stderr"])), "");
 
     rehearse(&site, id, &loud, seat_of(&ada, "loud") + 1);
 }

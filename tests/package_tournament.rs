@@ -96,7 +96,7 @@ fn a_tournament_of_a_package_is_played_ranked_shown_and_replayed_by_new_rules() 
     let shown = up.succeed("tournament show cup");
     assert!(shown.contains("\npackage = connect4 version 2, digest "), "{shown}");
     assert!(!shown.contains("house ="), "{shown}");
-    let page = up.get("/t/cup");
+    let page = up.get("/t/cup/about");
     assert!(
         page.contains("connect4 version 2, digest ") && !page.contains("package.bundle"),
         "{page}"

@@ -121,7 +121,7 @@ fn a_bot_that_fails_again_is_named_as_such() {
         let output = repro(&record, "1", &bot, &[]);
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{mode}: {message}");
-        let says = "the bot fails again at the same place (reply 2, after `3 [";
+        let says = "the bot fails again at the same place (reply 2, after `1 [";
         assert!(message.contains(says) && message.contains(forfeit), "{mode}: {message}");
         let last = plies(&repro(&record, "1", &bot, &["--json"])).pop().unwrap();
         assert_eq!(last["verdict"], "fails_again", "{mode}: {last}");
@@ -129,7 +129,7 @@ fn a_bot_that_fails_again_is_named_as_such() {
         let output = repro(&record, "1", &one, &[]);
         let stdout = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{mode}: {output:?}");
-        let says = "2 replies: the bot now replies where it failed (reply 2, after `3 [";
+        let says = "2 replies: the bot now replies where it failed (reply 2, after `1 [";
         assert!(stdout.contains(says) && stdout.contains(forfeit), "{mode}: {stdout}");
         fs::remove_file(&record).unwrap();
     }

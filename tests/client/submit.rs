@@ -109,7 +109,11 @@ fn invalid_bots_are_not_submitted() {
     let bots = Bots::new();
     let server = Server::start(board());
     let plain = bots.file("plain", "no program");
-    fails(&run(&server, &["submit", "finals", &plain]), 2, &["plain", "nor a source file of a known language"]);
+    fails(
+        &run(&server, &["submit", "finals", &plain]),
+        2,
+        &["plain", "nor a source file of a known language"],
+    );
     fails(&run(&server, &["submit", "finals", "/nowhere"]), 2, &["/nowhere", "No such file"]);
     let path = bots.rascal("mine", "honest", 0, "");
     let named = run(&server, &["submit", "finals", &path, "--name", "a/b"]);

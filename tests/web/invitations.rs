@@ -72,7 +72,7 @@ fn the_list_of_bots_shows_owners_and_states() {
     assert_eq!(all.len(), 4, "three house bots");
     assert_eq!(all[0][..3], ["engine", "lovelace", "1"], "the newest is first");
     assert_eq!(all[0].last().unwrap(), "entered");
-    assert!(all[1..].iter().all(|row| row[1] == "house"), "{all:?}");
+    assert!(all[1..].iter().all(|row| row[1] == "house bot"), "{all:?}");
     let names = |query: &str| list(query).into_iter().map(|row| row[0].clone()).collect::<Vec<_>>();
     assert_eq!(names("?sort=name"), ["ada", "bob", "engine", "eve"]);
     assert_eq!(names("?q=LOVE"), ["engine"], "owners are searched");
@@ -100,7 +100,7 @@ fn the_list_of_bots_shows_owners_and_states() {
 #[test]
 fn a_player_sees_the_own_bots_and_matches() {
     let server = TestServer::open();
-    assert_eq!(server.browser.get("/me").headers["location"], "/login");
+    assert_eq!(server.browser.get("/me").headers["location"], "/login?next=/me");
     let token = server.up.token("player --name lovelace");
     let mut player = server.browser.clone();
     player.log_in(&token);

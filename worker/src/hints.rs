@@ -135,7 +135,9 @@ fn start_problem(bot: &Bot, detail: &str) -> Option<String> {
     file.take(MAX_SHEBANG).read_to_end(&mut first).ok()?;
     let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let Some(command) = line.strip_prefix(b"#!") else {
-        return detail.contains("Exec format error").then(|| {
+        // A shell may run a script without its first line.
+        let is_foreign = detail.contains("Exec format error");
+        return (is_foreign || !first.starts_with(b"\x7fELF")).then(|| {
             format!(
                 "{program} is neither a program for this machine nor a script: begin a script \
                  with a line such as #!/usr/bin/env python3"

@@ -111,9 +111,9 @@ fn output(file: &Path, arguments: &[&str], path: &OsStr) -> Option<String> {
 
 /// The first number with a dot in a text.
 fn version_in(text: &str) -> Option<String> {
-    let mut words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
-    let word = words.find(|word| word.contains('.') && word.starts_with(|c: char| c != '.'))?;
-    Some(word.trim_end_matches('.').to_owned())
+    let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let mut words = words.map(|word| word.trim_matches('.'));
+    words.find(|word| word.contains('.')).map(str::to_owned)
 }
 
 #[cfg(test)]

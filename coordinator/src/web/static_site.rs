@@ -278,7 +278,7 @@ impl StaticSite {
                 td.number { (layout::format_millis(status.wall_ms)) }
                 td {
                     @if *has_replay {
-                        a href={ (up) (paths::replay(match_number)) } aria-label={ "Replay of match " (match_number) } { "Watch" }
+                        a href={ (up) (paths::replay(match_number)) } aria-label={ "Watch match " (match_number) } { "Watch" }
                     }
                 }
             }

@@ -143,6 +143,8 @@ resource! {
         rate: Option<f64>;
         /// The number of slots of the connected workers, while it runs.
         slots: u32;
+        /// Since when the leaderboards of its tournament are frozen; null if they are not.
+        frozen: Option<String> = non_empty(message.freeze_notice);
     }
 }
 
