@@ -195,7 +195,7 @@ fn rehearse(site: &Site, id: &str, bot: &str, seat: usize) {
     let changed = site.bots.rascal("changed", "garbage", 2, "");
     let output = repro(&["--bot", &changed]);
     let text = String::from_utf8_lossy(&output.stdout);
-    refused(&output, 1, &["of", "replies", "first number 3"]);
+    refused(&output, 1, &["the bot fails where it replied in the record (reply 3"]);
     let marks: Vec<_> = text.lines().take(3).map(|line| line.chars().next().unwrap()).collect();
     assert_eq!(marks, ['@', '-', '+'], "{text}");
     refused(&repro(&["--bot", "/nowhere"]), 2, &["/nowhere", "No such file"]);
