@@ -39,7 +39,7 @@ fn a_site_opens_from_the_disk_and_plays_replays() {
         problems.extend(inspect(&chrome, axe.as_ref(), screenshots.as_deref(), &name));
         assert!(problems.is_empty(), "{}", problems.join("\n"));
 
-        chrome.click("table.matches a[aria-label^='Replay']");
+        chrome.click("table.matches a[aria-label^='Watch match']");
         let step = |number: u32| {
             format!(
                 "return document.querySelector('.step-view .step')?.dataset.step === '{number}'"
