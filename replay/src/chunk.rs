@@ -10,7 +10,7 @@
 //! A chunk is gzip (which browsers decompress, with `DecompressionStream`) of a JSON array. Its
 //! first item is the HTML of the first step. Each other item is an array of operations that turn
 //! the HTML of the step before into the HTML of this step, from left to right: a positive number
-//! copies so many characters, a negative number skips so many, and a text is inserted. At the end
+//! copies that number of characters, a negative one skips them, and a text is inserted. At the end
 //! the rest is copied. Characters are those of JavaScript: 16-bit units of UTF-16.
 
 use std::io::{self, Write as _};
@@ -48,7 +48,7 @@ enum Item {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Operation {
-    /// Copies so many characters, or skips them if the number is negative.
+    /// The number of characters to copy; the number of those to skip, if it is negative.
     Move(isize),
     /// Inserts a text.
     Insert(String),

@@ -1,24 +1,10 @@
 //! Pages without navigation and session, for frames and projectors.
 
-use arbiter_replay::without_bidi_controls;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
+
+use super::layout;
 
 /// A page with the class `class`. `head` is added to the head.
 pub(super) fn render(title: &str, class: &str, head: &Markup, body: &Markup) -> Markup {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) " – Arbiter" }
-                link rel="icon" href="/assets/arbiter.svg" type="image/svg+xml";
-                link rel="stylesheet" href="/assets/arbiter.css";
-                (head)
-            }
-            body { main class=(class) { (body) } }
-        }
-    };
-    PreEscaped(without_bidi_controls(page.into_string()))
+    layout::bare_document(title, head, &html! { main class=(class) { (body) } })
 }

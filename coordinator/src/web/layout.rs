@@ -49,9 +49,20 @@ fn navigation(login: &Markup) -> Markup {
 
 /// An HTML document: `head` is added to the head, `navigation` to the header. It needs the assets
 /// of [`with_assets`](super::with_assets).
+pub fn document(title: &str, head: &Markup, navigation: &Markup, body: &Markup) -> Markup {
+    let head = html! { script src="/assets/arbiter.js" defer {} (head) };
+    let body = html! {
+        a.skip href="#main" { "Skip to content" }
+        header { nav aria-label="Arbiter" { (navigation) } }
+        main id="main" { (body) }
+    };
+    bare_document(title, &head, &body)
+}
+
+/// An HTML document with nothing but this body. `head` is added to the head.
 ///
 /// Text in it that could reorder other text is replaced.
-pub fn document(title: &str, head: &Markup, navigation: &Markup, body: &Markup) -> Markup {
+pub(super) fn bare_document(title: &str, head: &Markup, body: &Markup) -> Markup {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -62,14 +73,9 @@ pub fn document(title: &str, head: &Markup, navigation: &Markup, body: &Markup) 
                 title { (title) " – Arbiter" }
                 link rel="icon" href="/assets/arbiter.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/assets/arbiter.css";
-                script src="/assets/arbiter.js" defer {}
                 (head)
             }
-            body {
-                a.skip href="#main" { "Skip to content" }
-                header { nav aria-label="Arbiter" { (navigation) } }
-                main id="main" { (body) }
-            }
+            body { (body) }
         }
     };
     PreEscaped(without_bidi_controls(page.into_string()))
