@@ -7,9 +7,9 @@ use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{Bot, InvitedPlayer, ListBotsRequest, ListInvitedRequest, Version};
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
+use super::api::escape;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
@@ -62,7 +62,7 @@ pub(super) struct BotsQuery {
 impl BotsQuery {
     /// The query string of this page in another order or from another bot on.
     fn link(&self, sort: &str, offset: usize) -> String {
-        let q = utf8_percent_encode(&self.q, NON_ALPHANUMERIC);
+        let q = escape(&self.q);
         format!("?sort={sort}&q={q}&offset={offset}")
     }
 }

@@ -44,12 +44,8 @@ where
     type Rejection = WebError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, WebError> {
-        let origin = match Origin::from_request_parts(parts, state).await {
-            Ok(origin) => origin,
-            Err(never) => match never {},
-        };
         let token = cookie_token(&parts.headers);
-        Self::open(Service::from_ref(state), token, &origin).await
+        Self::of_request(parts, state, token).await
     }
 }
 
@@ -65,11 +61,7 @@ where
     type Rejection = WebError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, WebError> {
-        let origin = match Origin::from_request_parts(parts, state).await {
-            Ok(origin) => origin,
-            Err(never) => match never {},
-        };
-        Session::open(Service::from_ref(state), None, &origin).await.map(Self)
+        Session::of_request(parts, state, None).await.map(Self)
     }
 }
 
@@ -85,6 +77,22 @@ pub(super) fn cookie_token(headers: &HeaderMap) -> Option<Secret> {
 }
 
 impl Session {
+    /// The session of a request, with this token.
+    async fn of_request<S: Sync>(
+        parts: &mut Parts,
+        state: &S,
+        token: Option<Secret>,
+    ) -> Result<Self, WebError>
+    where
+        Service: FromRef<S>,
+    {
+        let origin = match Origin::from_request_parts(parts, state).await {
+            Ok(origin) => origin,
+            Err(never) => match never {},
+        };
+        Self::open(Service::from_ref(state), token, &origin).await
+    }
+
     /// Opens the session of a request with this token.
     pub(super) async fn open(
         service: Service,

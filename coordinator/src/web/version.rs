@@ -102,11 +102,9 @@ fn trial(status: &TrialStatus) -> Markup {
 
 /// In which edition the version plays, with a link to the page that shows it.
 fn entry_forecast(forecast: &EntryForecast) -> Markup {
-    let text = forecast.text();
-    let text = text[..1].to_uppercase() + &text[1..];
     html! {
         p.forecast {
-            (text)
+            (layout::label(&forecast.text()))
             @if forecast.at_us > 0 { " " (layout::timestamp(forecast.at_us)) }
             ". " a href=(forecast.path) { "Show edition " (forecast.edition) }
         }
