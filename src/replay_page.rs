@@ -4,10 +4,11 @@ use std::io::BufRead;
 
 use arbiter_coordinator::web::style;
 use arbiter_games::Games;
-use arbiter_replay::{Difference, PageOptions};
+use arbiter_replay::{Difference, PageOptions, ShownNames};
 
 /// The replay of a record as one page that needs no server and no network. Without a title, the
-/// heading names the bots. `back` is a link at the top: its text and its URL.
+/// heading names the bots. `back` is a link at the top: its text and its URL. The page shows
+/// `names` instead of those in the record.
 ///
 /// # Errors
 /// The first difference between the record and the rules.
@@ -16,6 +17,7 @@ pub(crate) fn replay_page(
     record: impl BufRead,
     title: Option<&str>,
     back: Option<(&str, &str)>,
+    names: &ShownNames,
 ) -> Result<String, Difference> {
-    arbiter_replay::replay_page(games, record, PageOptions { title, style: style(), back })
+    arbiter_replay::replay_page(games, record, PageOptions { title, names, style: style(), back })
 }

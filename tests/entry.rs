@@ -55,7 +55,7 @@ fn a_fifth_bot_hears_that_more_is_played_than_requested_and_plays() {
     let page = up.get("/t/cup");
     assert!(page.contains(&format!("With one more bot: {note}.")), "{page}");
     let output = submit(&up, "cup", &wojna_bot(&up, "eve"));
-    assert!(done(&output).starts_with("eve version 1 is in cup"));
+    assert!(done(&output).starts_with("player/eve version 1 is in cup"));
     assert_eq!(notes(&output).first().unwrap(), note, "before the trial");
     up.wait_for("cup", 2);
     let edition = up.newest("cup");
@@ -77,7 +77,7 @@ fn a_bot_without_enough_others_for_a_table_hears_how_many_are_missing() {
          [house]\nbots = {house:?}\n"
     ));
     let output = submit(&up, "cup", &wojna_bot(&up, "cyd"));
-    assert!(done(&output).starts_with("cyd version 1 is in cup"));
+    assert!(done(&output).starts_with("player/cyd version 1 is in cup"));
     let note = "a table needs 4 bots, and with this one there are 3: 1 more must enter, then \
         an organiser can start the first edition";
     assert_eq!(notes(&output).first().unwrap(), note);
@@ -136,14 +136,17 @@ fn a_gauntlet_waits_for_its_panel_and_plays_only_the_matches_of_a_newcomer() {
     let rascal = |name: &str| up.bots.rascal(name, "honest", 0, "");
     let house = ["bob", "cyd"].map(rascal);
     up.create(&format!(
-        "name = \"cup\"\ngame = \"gomoku\"\n[schedule]\nkind = \"gauntlet\"\npanel = [\"ada\"]\n\
+        "name = \"cup\"\ngame = \"gomoku\"\n[schedule]\nkind = \"gauntlet\"\npanel = [\"player/ada\"]\n\
          [submissions]\nwindow = \"0ms\"\n[house]\nbots = {house:?}\n"
     ));
-    let note = "an edition needs a bot of the panel (ada), and none has entered yet";
+    let note = "an edition needs a bot of the panel (player/ada), and none has entered yet";
     assert_eq!(shown(&up, "cup")["new_bot_outlook"], note);
     let refused = up.command("tournament start cup").output().unwrap();
     let error = String::from_utf8_lossy(&refused.stderr);
-    assert!(error.contains("no bot of the panel has entered (ada); enter one of them"), "{error}");
+    assert!(
+        error.contains("no bot of the panel has entered (player/ada); enter one of them"),
+        "{error}"
+    );
     done(&submit(&up, "cup", &rascal("ada")));
     up.play("cup");
     assert_eq!(up.newest("cup")["matches"], 4);

@@ -111,10 +111,11 @@ impl Site {
     }
 }
 
-/// The seat of a bot, from 0, in the JSON of a match.
+/// The seat of a player's bot, from 0, in the JSON of a match.
 fn seat_of(shown: &Value, bot: &str) -> usize {
-    let seats = shown["seats"].as_array().unwrap();
-    seats.iter().position(|seat| seat["bot"] == bot).unwrap()
+    let is_of_bot =
+        |seat: &Value| seat["bot"].as_str().unwrap().split('/').next_back() == Some(bot);
+    shown["seats"].as_array().unwrap().iter().position(is_of_bot).unwrap()
 }
 
 /// The record of a match as the holder of a token sees it.
@@ -218,16 +219,15 @@ fn entry_closes_and_submissions_are_limited() {
 
     // The owner may resubmit a withdrawn bot, even unchanged.
     change("a");
-    let withdraw = |token: &str| site.run(token, &["bots", "cup", "--withdraw", "one"]);
+    let withdraw = |token: &str| site.run(token, &["bots", "cup", "--withdraw", "player/one"]);
     done(&withdraw(&site.ada));
     let standing = || objects(&site.run(&site.ada, &["bots", "cup", "--json"])).remove(0);
     assert_eq!(
         (&standing()["withdrawn"], &standing()["owned_by_caller"]),
         (&json!(true), &json!(true))
     );
-    let taken =
-        ["another player's bot is named one", "such as player-2-one (", "--name player-2-one"];
-    refused(&site.submit(&site.bob, &one), 2, &taken);
+    // Bob's bot of the same name is another bot.
+    assert!(done(&site.submit(&site.bob, &one)).starts_with("player-2/one version 1"));
     assert_eq!(standing()["withdrawn"], true);
     done(&site.submit(&site.ada, &one));
     assert_eq!((&standing()["withdrawn"], &standing()["version"]), (&json!(false), &json!(2)));
@@ -431,7 +431,7 @@ fn matches_of_a_worker_can_be_declared_void() {
     assert_eq!(preview["first"], json!(["cup/0", "cup/1"]));
     assert_eq!(
         preview["places"][0],
-        json!({"bot": "one", "rank": 1, "rank_without": 1,
+        json!({"bot": "player/one", "rank": 1, "rank_without": 1,
         "score": ["4"], "score_without": ["0"]})
     );
     let apply = [&void[..], &["--apply", "--reason", "its clock ran"]].concat();
@@ -467,17 +467,22 @@ fn a_directory_of_bots_is_synchronised() {
     let two = bots.rascal("two", "honest", 0, "");
     done(&site.submit(&site.bob, &site.bots.rascal("other", "honest", 0, "")));
     let stdout = done(&sync(&["--dry-run"]));
-    assert_eq!(stdout, "one would enter\ntwo would enter\n");
-    assert_eq!(done(&sync(&[])), "one entered with version 1\ntwo entered with version 1\n");
+    assert_eq!(stdout, "player/one would enter\nplayer/two would enter\n");
+    assert_eq!(
+        done(&sync(&[])),
+        "player/one entered with version 1\nplayer/two entered with version 1\n"
+    );
     assert_eq!(done(&sync(&[])), "", "nothing changed");
     fs::write(Path::new(&two).join("note"), "better").unwrap();
     let hidden = bots.path().join(".git");
     fs::create_dir(&hidden).unwrap();
-    assert_eq!(done(&sync(&[])), "two updated with version 2\n");
+    assert_eq!(done(&sync(&[])), "player/two updated with version 2\n");
 
-    let duplicate = bots.rascal("other", "honest", 0, "");
-    refused(&sync(&[]), 1, &["skipped other", "has this name"]);
-    fs::remove_dir_all(&duplicate).unwrap();
+    // Bob's bot has the same short name.
+    let other = bots.rascal("other", "honest", 0, "");
+    assert_eq!(done(&sync(&[])), "player/other entered with version 1\n");
+    fs::remove_dir_all(&other).unwrap();
+    assert_eq!(done(&sync(&[])), "player/other withdrawn\n");
 
     // A broken bot delays only the withdrawal of bots that are gone.
     let away = site.bots.path().join("away");
@@ -487,22 +492,22 @@ fn a_directory_of_bots_is_synchronised() {
     bots.rascal("three", "honest", 0, "");
     let output = sync(&[]);
     refused(&output, 1, &["skipped broken", "1 folder was skipped"]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "three entered with version 1\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "player/three entered with version 1\n");
     fs::remove_dir(&broken).unwrap();
     assert_eq!(done(&sync(&["--keep"])), "");
-    assert_eq!(done(&sync(&[])), "two withdrawn\n", "bots of other owners do not change");
+    assert_eq!(done(&sync(&[])), "player/two withdrawn\n", "bots of other owners do not change");
 
     let mut command = site.command(&site.ada, &["sync", "cup", bots.path().to_str().unwrap()]);
     let log = site.bots.path().join("sync.log");
     let mut watch = Service::start(command.args(["--watch", "--every", "1s", "--json"]), &log);
     fs::rename(&away, &two).unwrap();
-    watch.wait_for_log("\"bot\":\"two\",\"change\":\"back\",\"version\":2");
+    watch.wait_for_log("\"bot\":\"player/two\",\"change\":\"back\",\"version\":2");
     let folder = Path::new(&two);
     fs::write(folder.join("note"), "still better").unwrap();
-    watch.wait_for_log("\"bot\":\"two\",\"change\":\"changed\",\"version\":3");
+    watch.wait_for_log("\"bot\":\"player/two\",\"change\":\"changed\",\"version\":3");
     fs::remove_dir_all(folder).unwrap();
     wait_until("it is withdrawn", || {
-        watch.log().contains("\"bot\":\"two\",\"change\":\"withdrawn\"")
+        watch.log().contains("\"bot\":\"player/two\",\"change\":\"withdrawn\"")
     });
     watch.signal(Signal::INT);
     assert_eq!(watch.wait(), Some(0), "{}", watch.log());

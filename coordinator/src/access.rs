@@ -15,6 +15,7 @@ use thiserror::Error as ThisError;
 use time::{Duration, OffsetDateTime};
 
 pub mod creation;
+pub mod handle;
 pub mod name_list;
 pub mod stream_revocation;
 pub mod token_throttle;

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arbiter_games::Games;
-use arbiter_proto::ids::{EditionId, MatchId, MatchName, MatchNumber, TournamentId};
+use arbiter_proto::ids::{EditionId, MatchId, MatchName, MatchNumber};
 use arbiter_proto::v1;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::collusion::Collusion;
@@ -71,6 +71,7 @@ mod watches;
 mod worker_audit;
 mod workers;
 
+pub(crate) use bot_names::RESERVED_BOT_NAMES;
 pub(crate) use bracket::{Bracket, BracketBot, BracketMeeting, BracketRound};
 pub use caller::{Caller, Principal};
 pub use change_notifier::ChangeNotifier;
@@ -98,9 +99,8 @@ pub(crate) use workers::{AdmittedWorker, MAX_SLOTS, is_program_name, suspended};
 use crate::access::token_throttle::TokenThrottle;
 use crate::cache::Cache;
 use crate::database_clock::Clock;
-use crate::db::bots::Bot;
 use crate::db::tournaments::Tournament;
-use crate::db::{audit_log as audit_log_rows, bots as bot_rows, tournaments as tournament_rows};
+use crate::db::{audit_log as audit_log_rows, tournaments as tournament_rows};
 use crate::leader_election::Leadership;
 use crate::leaderboard_cache::LeaderboardCache;
 use crate::metrics::{Metrics, Observer, Sources};
@@ -110,6 +110,7 @@ use crate::reply_times::ReplyTimes;
 use crate::retention::Cleaner;
 use crate::tournament::entry_outlook::EntryOutlook;
 use crate::worker_suspension::Suspensions;
+use bot_names::SharedNames;
 use bundle_stream::BundlePieces;
 use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
@@ -167,6 +168,7 @@ pub struct Parts {
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
     newest_matches: NewestMatches,
+    shared_names: SharedNames,
     /// The home page of organisers (true) and of others (false).
     home_pages: Cache<bool, home::SharedPage>,
     entry_outlook: EntryOutlook,
@@ -232,6 +234,7 @@ impl Service {
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
             newest_matches: NewestMatches::new(newest_matches::MAX_LISTS),
+            shared_names: SharedNames::new(bot_names::MAX_SHARED),
             home_pages: Cache::new(2),
             entry_outlook: EntryOutlook::default(),
             edition_watches: EditionWatches::default(),
@@ -312,12 +315,6 @@ impl Service {
     async fn tournament(&self, name: &str) -> Result<Tournament> {
         let row = tournament_rows::find(&self.pool, name).await?;
         row.ok_or_else(|| ServiceError::missing("tournament", name))
-    }
-
-    /// The bot of this name in a tournament.
-    async fn bot(&self, tournament: TournamentId, name: &str) -> Result<Bot> {
-        let row = bot_rows::find(&self.pool, tournament, name).await?;
-        row.ok_or_else(|| ServiceError::missing("bot", name))
     }
 
     /// The tournament of a match, and the match's identity. The match need not exist.

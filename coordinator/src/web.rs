@@ -12,6 +12,7 @@ mod api;
 mod assets;
 mod bare_page;
 mod bot;
+mod bot_address;
 mod bot_download;
 mod bots;
 mod bracket;
@@ -56,6 +57,7 @@ mod statistics;
 mod submit;
 mod tournament;
 mod tournament_form;
+mod tournament_links;
 mod tournament_page;
 mod version;
 mod worker_audit;
@@ -151,7 +153,7 @@ pub async fn serve_routes(listener: TcpListener, routes: Router) -> io::Result<(
 /// All routes.
 fn routes(state: WebState, tricks_http: Router) -> Router {
     let metrics = Arc::clone(state.service.metrics());
-    Router::new()
+    let routes = Router::new()
         .route("/", get(home::show))
         .merge(creation_routes())
         .route("/t/{tournament}", get(tournament::show))
@@ -214,7 +216,9 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .with_state(state)
         .merge(tricks_http)
         .layer(middleware::from_fn(add_headers))
-        .layer(middleware::from_fn_with_state(metrics, count_request))
+        .layer(middleware::from_fn_with_state(metrics, count_request));
+    // A layer around all routes sees an address before a route is chosen.
+    Router::new().fallback_service(routes).layer(middleware::from_fn(bot_address::join_owner))
 }
 
 /// The routes of matches and their replays.

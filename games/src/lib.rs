@@ -53,7 +53,7 @@ pub use match_state::{
     ExpectedReply, Forfeit, Fork, Illegal, MatchState, MatchView, Message, Note, Score, SeatResult,
     StartError, Step, TurnPolicy,
 };
-pub use name::{BotName, BotNameError};
+pub use name::{BotName, BotNameError, EntrantName, split_owner};
 pub use parameter::{ParamInfo, ParamInput, ParamKind, Text, param};
 pub use params::{Params, seat_counts};
 pub use picture::Frame;

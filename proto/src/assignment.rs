@@ -1,6 +1,6 @@
 //! The matches that a worker must play, as coordinator and worker both use them.
 
-use arbiter_games::{BotName, Game, Params, Seed};
+use arbiter_games::{BotName, EntrantName, Game, Params, Seed};
 use blake3::Hash;
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::v1;
 /// A seat of an assigned match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeatAssignment {
-    /// The name of the bot.
+    /// The name of the bot in matches.
     pub bot: BotName,
     /// The digest of the submitted bundle, which identifies the version.
     pub digest: Hash,
@@ -23,7 +23,8 @@ pub struct SeatAssignment {
 }
 
 impl SeatAssignment {
-    /// A seat without files. If `program` is empty, the submitted bundle is run.
+    /// A seat without files of the bot with this name in its tournament. If `program` is empty, the
+    /// submitted bundle is run.
     ///
     /// # Errors
     /// If the name is not valid, or a digest does not have 32 bytes.
@@ -31,7 +32,8 @@ impl SeatAssignment {
         let hash = |field, bytes: &[u8]| bytes32(field, bytes).map(Hash::from);
         let digest = hash("digest", digest)?;
         let program = if program.is_empty() { digest } else { hash("program", program)? };
-        Ok(Self { bot: parse_field("bot", bot)?, digest, program, files: Vec::new() })
+        let name: EntrantName = parse_field("bot", bot)?;
+        Ok(Self { bot: name.in_matches().clone(), digest, program, files: Vec::new() })
     }
 }
 

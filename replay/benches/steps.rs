@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{ExpectedReply, Games, Seed, wojna};
 use arbiter_replay::{
-    ChunkEncoder, PageOptions, STEPS_PER_CHUNK, STYLE, replay_page, unpack, verify, visit_steps,
+    ChunkEncoder, PageOptions, STEPS_PER_CHUNK, STYLE, ShownNames, replay_page, unpack, verify,
+    visit_steps,
 };
 
 #[path = "../tests/support/mod.rs"]
@@ -30,11 +31,12 @@ fn main() {
     let packed = zstd::encode_all(&record[..], 3).expect("memory is enough");
     let games = Games::built_in();
     let base = shortest(|| read(&packed));
+    let names = ShownNames::new();
     let opened = |from: usize| {
         let mut encoder = ChunkEncoder::default();
         let text = unpack(&packed).expect("it was compressed");
         let steps = from..from + CHUNKS * STEPS_PER_CHUNK;
-        let overview = visit_steps(&games, text, steps, |names, step| {
+        let overview = visit_steps(&games, text, (steps, &names), |names, step| {
             encoder.push(step.render(names).into_string());
         });
         (overview.expect("it is a record").total, encoder.finish().expect("memory is enough"))
@@ -54,7 +56,7 @@ fn main() {
         report(&format!("opened at the {name}"), shortest(|| opened(from)));
     }
     let start = Instant::now();
-    let options = PageOptions { title: None, style: STYLE, back: None };
+    let options = PageOptions { title: None, names: &names, style: STYLE, back: None };
     let page = replay_page(&games, &record[..], options).expect("it is a record");
     println!("one page: {} bytes in {} ms", page.len(), start.elapsed().as_millis());
 }

@@ -35,7 +35,9 @@ pub use other_package::with_package;
 pub use page::{PageOptions, replay_page};
 pub use record_line::{Footer, Header, Line, RECORD_VERSION, RecordedPackage, SeatLine};
 pub use steps::{steps, visit_steps};
-pub use steps_builder::{Clock, ForfeitedSeat, Overview, Stderr, Step, StepForfeit, Steps};
+pub use steps_builder::{
+    Clock, ForfeitedSeat, Overview, ShownNames, Stderr, Step, StepForfeit, Steps,
+};
 pub use transcript::{Transcript, TranscriptHash};
 pub use verify::{ReplayEvent, ReplayObserver, Verified, replay_with, verify};
 pub use viewer::{Autoplay, SCRIPT, STYLE, StepSource, Viewer};

@@ -17,7 +17,7 @@ use crate::chunk::{ChunkEncoder, STEPS_PER_CHUNK};
 use crate::lines::Difference;
 use crate::render::{score, who};
 use crate::steps::visit_steps;
-use crate::steps_builder::{Overview, Step};
+use crate::steps_builder::{Overview, ShownNames, Step};
 use crate::viewer::{SCRIPT, StepSource, Viewer};
 use crate::visible_text::without_bidi_controls;
 
@@ -27,6 +27,8 @@ pub struct PageOptions<'a> {
     /// The heading of the page, such as the name of the match. Without it, the heading names the
     /// bots.
     pub title: Option<&'a str>,
+    /// The names of the bots to show instead of those in the record.
+    pub names: &'a ShownNames,
     /// The style sheet of the pages and of the viewer. It must not load anything.
     pub style: &'a str,
     /// A link at the top of the page, as text and URL, such as to the list of matches.
@@ -44,7 +46,7 @@ pub fn replay_page(
 ) -> Result<String, Difference> {
     let mut steps = PackedSteps::default();
     let mut failure = None;
-    let overview = visit_steps(games, record, 0..usize::MAX, |names, step| {
+    let overview = visit_steps(games, record, (0..usize::MAX, options.names), |names, step| {
         let markup = step.render(names);
         if let Err(error) = steps.add(step, markup) {
             failure = Some(error);
@@ -86,7 +88,7 @@ impl PackedSteps {
     }
 
     fn page(&self, overview: &Overview, options: PageOptions<'_>) -> String {
-        let PageOptions { title, style, back } = options;
+        let PageOptions { title, style, back, .. } = options;
         let names: Vec<_> = overview.names.iter().map(BotName::as_str).collect();
         let names = names.join(", ");
         let title = title.unwrap_or(&names);

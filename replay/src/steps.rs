@@ -13,7 +13,7 @@ use arbiter_games::{
 use crate::lines::{Difference, Lines, read_header};
 use crate::record_line::{Header, PackageHeader};
 use crate::recorded_steps;
-use crate::steps_builder::{Action, Overview, Step, StepForfeit, Steps, StepsBuilder};
+use crate::steps_builder::{Action, Overview, ShownNames, Step, StepForfeit, Steps, StepsBuilder};
 use crate::verify::{ReplayEvent, ReplayObserver, replay_lines};
 
 /// Replays a record and draws the steps whose numbers are in `requested`. Rules of a game package
@@ -27,23 +27,25 @@ pub fn steps(
     requested: Range<usize>,
 ) -> Result<Steps, Difference> {
     let mut drawn = Vec::new();
-    let overview = visit_steps(games, record, requested, |_, step| drawn.push(step))?;
+    let overview =
+        visit_steps(games, record, (requested, &ShownNames::new()), |_, step| drawn.push(step))?;
     Ok(Steps { overview, drawn })
 }
 
 /// Like [`steps`], but passes each requested step to `visit`, with the names of the bots, as soon
-/// as it is drawn. So a long match needs little memory.
+/// as it is drawn. So a long match needs little memory. The steps show the names that
+/// `shown` gives for those in the record.
 ///
 /// # Errors
 /// The first difference between the record and the rules. The steps before it were visited.
 pub fn visit_steps(
     games: &Games,
     record: impl BufRead,
-    requested: Range<usize>,
+    (requested, shown): (Range<usize>, &ShownNames),
     mut visit: impl FnMut(&[BotName], Step),
 ) -> Result<Overview, Difference> {
     let mut lines = Lines::new(record);
-    let mut builder = StepsBuilder::new(requested, &mut visit);
+    let mut builder = StepsBuilder::new(requested, shown, &mut visit);
     if let Some(header) = PackageHeader::parse(lines.peek()?) {
         return recorded_steps::read(&header, lines, builder);
     }

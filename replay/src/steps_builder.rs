@@ -1,5 +1,6 @@
 //! The steps of a replay, and how they are collected.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -107,12 +108,17 @@ pub struct Clock {
     pub limit: Option<Micros>,
 }
 
+/// Names to show instead of names in a record: those of bots of a tournament are longer there, with
+/// their owners. Names that are missing are shown as they are.
+pub type ShownNames = HashMap<BotName, BotName>;
+
 /// Receives the requested steps.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[BotName], Step);
 
 /// Collects the steps during a replay.
 pub(crate) struct StepsBuilder<'a> {
     requested: Range<usize>,
+    shown: &'a ShownNames,
     visit: Visit<'a>,
     /// Whether processor time is charged.
     cpu: bool,
@@ -132,17 +138,19 @@ pub(crate) struct Action {
 }
 
 impl<'a> StepsBuilder<'a> {
-    /// Draws the steps whose numbers are in `requested`, and passes them to `visit`.
-    pub(crate) fn new(requested: Range<usize>, visit: Visit<'a>) -> Self {
+    /// Draws the steps whose numbers are in `requested`, with the names that `shown` gives, and
+    /// passes them to `visit`.
+    pub(crate) fn new(requested: Range<usize>, shown: &'a ShownNames, visit: Visit<'a>) -> Self {
         let overview = Overview::default();
-        Self { requested, visit, cpu: false, overview, clocks: Vec::new(), last_key: None }
+        Self { requested, shown, visit, cpu: false, overview, clocks: Vec::new(), last_key: None }
     }
 
     /// Prepares for a match between bots in these seats.
     pub(crate) fn prepare(&mut self, seats: &[SeatLine], clock: ClockKind) {
         self.cpu = clock == ClockKind::Cpu;
         self.clocks = vec![Clock::default(); seats.len()];
-        self.overview.names = names(seats);
+        let shown = |name: BotName| self.shown.get(&name).cloned().unwrap_or(name);
+        self.overview.names = names(seats).into_iter().map(shown).collect();
         self.overview.stderr = vec![None; seats.len()];
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use arbiter_coordinator::web::serve_routes;
 use arbiter_games::Games;
-use arbiter_replay::{Difference, unpack};
+use arbiter_replay::{Difference, ShownNames, unpack};
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse as _, Response};
@@ -81,9 +81,9 @@ fn page(games: &Games, path: &Path) -> Result<String, Failure> {
     let result = if file.fill_buf().map_err(failed)?.starts_with(&ZSTD) {
         let mut packed = Vec::new();
         file.read_to_end(&mut packed).map_err(failed)?;
-        replay_page(games, unpack(&packed).map_err(failed)?, None, None)
+        replay_page(games, unpack(&packed).map_err(failed)?, None, None, &ShownNames::new())
     } else {
-        replay_page(games, file, None, None)
+        replay_page(games, file, None, None, &ShownNames::new())
     };
     let path = path.display();
     result.map_err(|difference| match difference {

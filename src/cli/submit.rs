@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arbiter_games::BotName;
+use arbiter_games::EntrantName;
 use arbiter_proto::v1::submit_version_request::Part;
 use arbiter_proto::v1::{Submission, SubmitVersionRequest, TrialStatus, Version};
 use arbiter_worker::bot::Bot;
@@ -40,7 +40,7 @@ pub(super) struct Submit {
     path: PathBuf,
     /// The name of the entry; by default the bot's name.
     #[arg(long)]
-    name: Option<BotName>,
+    name: Option<EntrantName>,
     /// Build it here and send the result, if workers lack the build tools.
     #[arg(long)]
     built: bool,
@@ -131,7 +131,7 @@ fn has_entered(version: &Version) -> bool {
 #[derive(Debug)]
 pub(super) struct PackedBot {
     /// The name of the entry.
-    pub(super) name: BotName,
+    pub(super) name: EntrantName,
     bundle: Bundle,
 }
 
@@ -146,7 +146,7 @@ impl PackedBot {
         }
         let bot = Bot::load(path).map_err(Failure::usage)?;
         let bundle = Bundle::of(&bot).map_err(Failure::usage)?;
-        Ok(Self { name: bot.name, bundle })
+        Ok(Self { name: bot.name.into(), bundle })
     }
 
     /// The digest of the bundle.
@@ -161,7 +161,7 @@ impl PackedBot {
     pub(super) fn from_source(path: &Path) -> Result<Self, Failure> {
         let bundle::Submission { name, bundle } =
             bundle::Submission::read(path).map_err(Failure::usage)?;
-        Ok(Self { name, bundle })
+        Ok(Self { name: name.into(), bundle })
     }
 
     /// Submits it to the tournament of this name.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use arbiter_games::string_enum;
-use arbiter_proto::v1::{Bot, ListBotsRequest, Version, WithdrawBotRequest};
+use arbiter_proto::v1::{Bot, ListBotsRequest, ListBotsResponse, Version, WithdrawBotRequest};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -97,6 +97,14 @@ impl Change {
     }
 }
 
+/// The bots of the tournament.
+#[derive(Debug)]
+struct ListedBots {
+    by_name: BTreeMap<String, Bot>,
+    /// The handle of the player, with which the names of its bots begin; empty for organisers.
+    handle: String,
+}
+
 impl Sync {
     pub(super) fn run(self) -> Result<(), Failure> {
         self.client.run(async |server| {
@@ -154,21 +162,16 @@ impl Sync {
     /// Submits and withdraws bots; returns how many folders were skipped.
     async fn apply(&self, server: &Server, scan: &Scan) -> Result<usize, Failure> {
         let request = ListBotsRequest { tournament: self.tournament.clone() };
-        let listed_bots: BTreeMap<_, _> = server
-            .send(request)
-            .await?
-            .bots
-            .into_iter()
-            .map(|bot| (bot.name.clone(), bot))
-            .collect();
+        let ListBotsResponse { bots, handle } = server.send(request).await?;
+        let by_name = bots.into_iter().map(|bot| (bot.name.clone(), bot));
+        let listed = ListedBots { by_name: by_name.collect(), handle };
         let mut skipped = scan.invalid.len();
         for (folder, why) in scan.invalid.iter().filter(|(_, why)| !why.is_empty()) {
             eprint_line(&format!("skipped {folder}: {why}"));
         }
         for (name, packed) in &scan.bots {
-            // A bot whose first versions failed their trials does not reserve its name.
-            let is_reserved = |bot: &&Bot| self.is_ours(bot) || bot.state != "failed";
-            let before = listed_bots.get(name).filter(is_reserved);
+            let name = &self.entrant(&listed, name);
+            let before = listed.by_name.get(name);
             if before.is_some_and(|bot| !self.is_ours(bot)) {
                 let why = "another owner's bot has this name; choose another";
                 eprint_line(&format!("skipped {name}: {why}"));
@@ -192,7 +195,7 @@ impl Sync {
             }
         }
         if !self.keep && skipped == 0 {
-            self.withdraw(server, scan, &listed_bots).await?;
+            self.withdraw(server, scan, &listed).await?;
         }
         Ok(skipped)
     }
@@ -202,10 +205,10 @@ impl Sync {
         &self,
         server: &Server,
         scan: &Scan,
-        listed_bots: &BTreeMap<String, Bot>,
+        listed: &ListedBots,
     ) -> Result<(), Failure> {
-        let names: BTreeSet<_> = scan.bots.keys().collect();
-        let active = listed_bots.values().filter(|bot| self.is_ours(bot) && !bot.withdrawn);
+        let names: BTreeSet<_> = scan.bots.keys().map(|name| self.entrant(listed, name)).collect();
+        let active = listed.by_name.values().filter(|bot| self.is_ours(bot) && !bot.withdrawn);
         for bot in active.filter(|bot| !names.contains(&bot.name)) {
             if !self.dry_run {
                 let tournament = self.tournament.clone();
@@ -215,6 +218,13 @@ impl Sync {
             self.print_change(&bot.name, Change::Leaves, None)?;
         }
         Ok(())
+    }
+
+    /// The name in the tournament of the bot with this name in its folder: for a player with the
+    /// handle before it, unless the player has a bot from before there were handles.
+    fn entrant(&self, ListedBots { by_name, handle }: &ListedBots, name: &str) -> String {
+        let is_plain = handle.is_empty() || by_name.get(name).is_some_and(|bot| self.is_ours(bot));
+        if is_plain { name.to_owned() } else { format!("{handle}/{name}") }
     }
 
     /// Whether the directory manages this bot.

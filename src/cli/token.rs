@@ -18,7 +18,9 @@ use time::{Duration, OffsetDateTime};
 use super::client::{Client, ResponseArgs};
 use super::time_arg::{TimeArg, micros, span, time_arg};
 use crate::failure::Failure;
-use crate::output::{Columns, eprint_line, fields, merge, moment, moment_json, print, print_line};
+use crate::output::{
+    Columns, eprint_line, fields, merge, moment, moment_json, non_empty, print, print_line,
+};
 
 /// Create, list, rotate and revoke access tokens (for administrators; organisers: of players).
 #[derive(Debug, Args)]
@@ -253,8 +255,8 @@ impl List {
         let role = self.role.map(|role| role.to_string()).unwrap_or_default();
         let token = self.id_or_name.unwrap_or_default();
         let tokens = self.client.send(ListTokensRequest { role, token })?.tokens;
-        let header = ["id", "role", "name", "created", "last used", "expires", ""];
-        let table = Columns::new(header, &[1, 2, 3, 4, 5, 6]);
+        let header = ["id", "role", "name", "handle", "created", "last used", "expires", ""];
+        let table = Columns::new(header, &[1, 2, 3, 4, 5, 6, 7]);
         print(|out| out.list(self.json, &tokens, object, table, row))
     }
 }
@@ -262,7 +264,8 @@ impl List {
 fn row(token: &Token) -> Vec<String> {
     let time = |micros| if micros == 0 { "-".to_owned() } else { moment(micros) };
     let times = [token.created_at_us, token.last_used_at_us, token.expires_at_us].map(time);
-    let identity = [token.id.to_string(), token.role.clone(), token.name.clone()];
+    let identity =
+        [token.id.to_string(), token.role.clone(), token.name.clone(), token.handle.clone()];
     let state = state(token, micros(OffsetDateTime::now_utc()));
     identity.into_iter().chain(times).chain([state]).collect()
 }
@@ -288,6 +291,7 @@ fn time_json(micros: i64) -> Value {
 
 fn object(token: &Token) -> Value {
     let times = json!({
+        "handle": non_empty(&token.handle),
         "created": time_json(token.created_at_us),
         "used": time_json(token.last_used_at_us),
         "expires": time_json(token.expires_at_us),

@@ -121,8 +121,9 @@ fn pages_contain_every_item_exactly_once() {
     }
     let matches_of_mine = server.all(&format!("{cup}/matches?bot=mine"), 3);
     assert_eq!(matches_of_mine.len(), 8);
-    let plays =
-        |entry: &Value| entry["seats"].as_array().unwrap().iter().any(|s| s["bot"] == "mine");
+    let plays = |entry: &Value| {
+        entry["seats"].as_array().unwrap().iter().any(|s| s["bot"] == "player/mine")
+    };
     assert!(matches_of_mine.iter().all(plays));
     for found in server.all(&format!("{cup}/matches"), 7) {
         let name = found["match"].as_str().unwrap();
@@ -216,7 +217,7 @@ fn access_depends_on_the_role() {
     let bots = server.get_as(&server.player, "/api/v1/tournaments/cup/bots").json();
     let own_bots: Vec<_> =
         bots["items"].as_array().unwrap().iter().filter(|b| b["owned_by_caller"] == true).collect();
-    assert_eq!((own_bots.len(), &own_bots[0]["bot"]), (1, &json!("mine")));
+    assert_eq!((own_bots.len(), &own_bots[0]["bot"]), (1, &json!("player/mine")));
     let audit = server.get_as(&admin, "/api/v1/audit").json();
     let actions = audit["items"].as_array().unwrap().iter().map(|change| &change["action"]);
     assert!(actions.into_iter().any(|action| action == "tournament start"), "{audit}");
@@ -229,7 +230,8 @@ fn records_equal_those_of_the_command_and_end_with_the_result() {
     let stranger = server.up.token("player");
     for found in server.all("/api/v1/tournaments/cup/matches", 1000) {
         let name = found["match"].as_str().unwrap();
-        let is_own = found["seats"].as_array().unwrap().iter().any(|seat| seat["bot"] == "mine");
+        let is_own =
+            found["seats"].as_array().unwrap().iter().any(|seat| seat["bot"] == "player/mine");
         let path = format!("{}/record", match_path(name));
         // Everyone sees the record, and no standard error of the bots of others.
         let public = server.get_as(&stranger, &path).text();

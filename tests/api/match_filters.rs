@@ -20,7 +20,7 @@ fn filters_select_matches_by_bots_forfeits_and_order() {
     let select = |passes: &dyn Fn(&Value) -> bool| -> Vec<Value> {
         all_matches.iter().filter(|found| passes(found)).cloned().collect()
     };
-    let met = select(&|found| seat(found, "mine").is_some() && seat(found, "ada").is_some());
+    let met = select(&|found| seat(found, "player/mine").is_some() && seat(found, "ada").is_some());
     assert_eq!(met.len(), 2);
     assert_eq!(server.all(&format!("{list}?bot=mine&opponent=ada"), 1), met);
     let by_eve =
@@ -64,7 +64,7 @@ fn a_version_selects_the_last_edition_with_it() {
         let found = server.all(&format!("{list}?bot=mine{query}"), 3);
         assert_eq!(found.len(), 8);
         for found in &found {
-            assert_eq!(seat(found, "mine").unwrap()["version"], version, "{query}");
+            assert_eq!(seat(found, "player/mine").unwrap()["version"], version, "{query}");
             assert_eq!(found["edition"], version, "each edition added the matches of its version");
         }
     }
@@ -76,7 +76,7 @@ fn a_version_selects_the_last_edition_with_it() {
     };
     for version in [1, 2] {
         let found = server.json(&format!("{list}?bot=mine&version={version}"));
-        assert_eq!(seat(&found["items"][0], "mine").unwrap()["digest"], digest(version));
+        assert_eq!(seat(&found["items"][0], "player/mine").unwrap()["digest"], digest(version));
     }
     server.up.close();
 }

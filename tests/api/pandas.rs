@@ -62,8 +62,13 @@ fn the_example_with_pandas_computes_what_the_api_says() {
     let [by_seat, head_to_head, forfeits] = &computed[..] else { panic!("{stdout}") };
     let matches = server.all("/api/v1/tournaments/cup/matches", 1000);
     // In a CSV file a name that could be a formula has an apostrophe.
-    let bots =
-        [("ada", "ada"), ("bob", "bob"), ("eve", "eve"), ("mine", "mine"), ("-1-1", "'-1-1")];
+    let bots = [
+        ("ada", "ada"),
+        ("bob", "bob"),
+        ("eve", "eve"),
+        ("player/mine", "player/mine"),
+        ("-1-1", "'-1-1"),
+    ];
     for (bot, name) in bots {
         for seat in 0..2 {
             let expected = share_of_wins(&matches, bot, None, Some(seat));

@@ -390,7 +390,8 @@ impl BotService for Scripted {
     }
 
     async fn list_bots(&self, request: Request<ListBotsRequest>) -> Answer<ListBotsResponse> {
-        Ok(Response::new(ListBotsResponse { bots: self.called("bots", &request)?.bots }))
+        let bots = self.called("bots", &request)?.bots;
+        Ok(Response::new(ListBotsResponse { bots, ..ListBotsResponse::default() }))
     }
 
     async fn get_bot_log(&self, request: Request<GetBotLogRequest>) -> Answer<GetBotLogResponse> {

@@ -116,8 +116,8 @@ fn invalid_bots_are_not_submitted() {
     );
     fails(&run(&server, &["submit", "finals", "/nowhere"]), 2, &["/nowhere", "No such file"]);
     let path = bots.rascal("mine", "honest", 0, "");
-    let named = run(&server, &["submit", "finals", &path, "--name", "a/b"]);
-    fails(&named, 2, &["a/b", "cannot be a bot's name"]);
+    let named = run(&server, &["submit", "finals", &path, "--name", "a/b/c"]);
+    fails(&named, 2, &["a/b/c", "cannot be a bot's name"]);
     assert!(server.received.lock().unwrap().calls.is_empty());
     let refusal = Some((Code::FailedPrecondition, "finals is closed"));
     let closed = Server::start(Script { refusal, ..Script::default() });

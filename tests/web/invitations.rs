@@ -117,8 +117,12 @@ fn a_player_sees_the_own_bots_and_matches() {
     let page = player.page("/me");
     let bots = rows(&page, "own-bots");
     assert_eq!(bots.len(), 1, "only the own ones");
-    assert_eq!((&bots[0][0][..], &bots[0][1][..], &bots[0][4][..]), ("engine", "cup", "entered"));
-    let place = server.up.json("ranking cup").into_iter().find(|place| place["bot"] == "engine");
+    assert_eq!(
+        (&bots[0][0][..], &bots[0][1][..], &bots[0][4][..]),
+        ("lovelace/engine", "cup", "entered")
+    );
+    let place =
+        server.up.json("ranking cup").into_iter().find(|place| place["bot"] == "lovelace/engine");
     let rank = place.unwrap()["rank"].to_string();
     assert_eq!(bots[0][5].trim_start_matches('='), rank);
     let matches = rows(&page, "own-matches");

@@ -9,6 +9,7 @@ mod game_guides;
 mod hidden_frames;
 mod invitations;
 mod organisers;
+mod owner_names;
 mod replays;
 mod rounds;
 mod score_columns;

@@ -14,7 +14,7 @@ use sqlx::{Error, PgConnection};
 use thiserror::Error as ThisError;
 use time::OffsetDateTime;
 
-use super::{Role, Secret, Token, check_name};
+use super::{Role, Secret, Token, check_name, handle};
 use crate::db::{audit_log, tokens};
 
 /// Maximum number of tokens that one request creates.
@@ -193,6 +193,9 @@ async fn store(
     now: OffsetDateTime,
 ) -> Result<NewToken, Error> {
     let (id, secret) = super::create_until(&mut *db, role, &name, expires_at, now).await?;
+    if role == Role::Player {
+        handle::of_token(&mut *db, id, &name).await?;
+    }
     let subject = format!("{id} {role} {name}");
     let detail = detail(role, &name, expires_at);
     audit_log::write(&mut *db, by, "token create", &subject, Some(&detail), now).await?;

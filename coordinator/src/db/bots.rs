@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 pub struct Bot {
     /// Its identity.
     pub id: BotId,
-    /// Its name, which no other bot of the tournament has.
+    /// Its name, which no other bot of the tournament has: `handle/name` for a player's bot.
     pub name: String,
     /// The token of its owner. House bots have none.
     pub owner: Option<i32>,
@@ -75,22 +75,43 @@ pub async fn find_locked(
     sqlx::query_as(statement).bind(tournament).bind(name).fetch_optional(db).await
 }
 
-/// Whether all versions of a bot failed their trials, so that none entered or may still enter.
-pub async fn has_only_failed(db: impl PgExecutor<'_>, bot: BotId) -> Result<bool> {
+/// The bots with this name, with or without their owners' handles: the one with this whole name
+/// first, then those of `caller`. At most 10.
+pub async fn named(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    name: &str,
+    caller: Option<TokenId>,
+) -> Result<Vec<Bot>> {
     let statement = "
-        SELECT NOT EXISTS (
-            SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id
-            WHERE v.bot = $1 AND t.state IS DISTINCT FROM 'failed')";
-    sqlx::query_scalar(statement).bind(bot).fetch_one(db).await
+        SELECT * FROM bots WHERE tournament = $1 AND (name = $2 OR split_part(name, '/', 2) = $2)
+        ORDER BY name = $2 DESC, coalesce(owner = $3, false) DESC, id LIMIT 10";
+    let query = sqlx::query_as(statement).bind(tournament).bind(name).bind(caller);
+    query.fetch_all(db).await
 }
 
-/// Gives a bot that never entered another name.
-///
-/// # Errors
-/// If the name is invalid, or another bot of the tournament has it.
-pub async fn rename(db: impl PgExecutor<'_>, bot: BotId, name: &str) -> Result<()> {
-    let statement = "UPDATE bots SET name = $2 WHERE id = $1";
-    sqlx::query(statement).bind(bot).bind(name).execute(db).await.map(drop)
+/// The name of the bot that has the same name in matches as `name`, where a dot stands for the
+/// slash.
+pub async fn same_in_matches(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+    name: &str,
+) -> Result<Option<String>> {
+    let statement = "
+        SELECT name FROM bots
+        WHERE tournament = $1 AND replace(name, '/', '.') = replace($2, '/', '.')";
+    sqlx::query_scalar(statement).bind(tournament).bind(name).fetch_optional(db).await
+}
+
+/// The short names that several bots of a tournament have.
+pub async fn shared_short_names(
+    db: impl PgExecutor<'_>,
+    tournament: TournamentId,
+) -> Result<Vec<String>> {
+    let statement = "
+        SELECT substring(name from '[^/]*$') AS short FROM bots WHERE tournament = $1
+        GROUP BY short HAVING count(*) > 1";
+    sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
 }
 
 /// The bots of a tournament in the order of their first submission.

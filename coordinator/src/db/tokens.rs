@@ -52,6 +52,8 @@ pub struct Token {
     pub used_at: Option<OffsetDateTime>,
     /// The time until which its previous secret stays valid.
     pub previous_valid_until: Option<OffsetDateTime>,
+    /// With which the names of its bots begin. Tokens of players get one.
+    pub handle: Option<String>,
 }
 
 impl Token {
@@ -84,7 +86,8 @@ pub async fn create(
 macro_rules! tokens {
     ($rest:literal) => {
         concat!(
-            "SELECT id, role, name, created_at, revoked_at, expires_at, used_at, previous_valid_until
+            "SELECT id, role, name, created_at, revoked_at, expires_at, used_at, previous_valid_until,
+                handle
             FROM tokens ",
             $rest
         )
@@ -105,6 +108,27 @@ pub async fn find(
 pub async fn get(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<Token>> {
     let statement = tokens!("WHERE id = $1");
     sqlx::query_as(statement).bind(id).fetch_optional(db).await
+}
+
+/// The handle of a token, which begins the names of its bots. `None` if it has none yet.
+pub async fn handle(db: impl PgExecutor<'_>, id: TokenId) -> Result<Option<String>> {
+    let statement = "SELECT handle FROM tokens WHERE id = $1";
+    sqlx::query_scalar(statement).bind(id).fetch_one(db).await
+}
+
+/// The handles that begin with a text.
+pub async fn handles_from(db: impl PgExecutor<'_>, start: &str) -> Result<Vec<String>> {
+    let statement = "SELECT handle FROM tokens WHERE starts_with(handle, $1)";
+    sqlx::query_scalar(statement).bind(start).fetch_all(db).await
+}
+
+/// Gives a token its handle.
+///
+/// # Errors
+/// If the handle is invalid, or another token has it.
+pub async fn set_handle(db: impl PgExecutor<'_>, id: TokenId, handle: &str) -> Result<()> {
+    let statement = "UPDATE tokens SET handle = $2 WHERE id = $1";
+    sqlx::query(statement).bind(id).bind(handle).execute(db).await.map(drop)
 }
 
 /// All tokens, oldest first.

@@ -1,108 +1,255 @@
-//! Names of bots that are taken: which name to propose instead, and which bots give up theirs.
+//! Names of bots: each player has names that no other player can take.
+//!
+//! The bot `mybot` of the player with the handle `ada` is named `ada/mybot`, so forty players can
+//! each have a `mybot`. Bots of organisers, house bots and bots from before this rule have plain
+//! names. Requests may leave the owner out: a bot is found by its whole name, then among the
+//! caller's bots, then by the short name if only one bot has it.
 
-use arbiter_proto::ids::{TokenId, TournamentId};
-use serde_json::json;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbiter_games::{EntrantName, split_owner};
+use arbiter_proto::ids::TournamentId;
+use arbiter_proto::v1::Submission;
+use arbiter_ranking::Entrant;
 use sqlx::PgConnection;
+use tokio::sync::OnceCell;
 
-use super::{Principal, Result, Service, ServiceError, change};
+use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError};
+use crate::access::{Role, handle};
+use crate::cache::Cache;
+use crate::db::entrants::Roster;
 use crate::db::tournaments::Tournament;
-use crate::db::{audit_log, bots, tokens};
+use crate::db::{bots, tokens};
 
-/// Maximum length of a bot's name, in characters.
-const MAX_NAME: usize = 64;
-/// Maximum length of the owner's part of a proposed name.
-const MAX_OWNER: usize = 24;
+/// The short names that several bots have, by tournament. The first reader reads them from the
+/// database.
+pub(super) type SharedNames = Cache<String, OnceCell<Arc<HashSet<String>>>>;
+
+/// Maximum number of tournaments with shared names in memory.
+pub(super) const MAX_SHARED: usize = 256;
+/// Maximum age of shared names.
+const MAX_AGE: Duration = Duration::from_secs(2);
+/// The number of bots that an error names.
+const MAX_LISTED: usize = 5;
 
 impl Service {
-    /// The error for a name that another bot has, with a free name.
-    pub(super) async fn name_taken(
+    /// The bot that a request names.
+    pub(super) async fn bot(
         &self,
-        db: &mut PgConnection,
-        principal: &Principal,
+        caller: &Caller,
         tournament: TournamentId,
-        bot: &bots::Bot,
-    ) -> Result<ServiceError> {
-        let name = &bot.name;
-        let proposal = proposed_name(db, tournament, Some(principal.id), name).await?;
-        let is_house = bot.owner.is_none();
-        let holder = if is_house { "a house bot" } else { "another player's bot" };
-        let house = if is_house && principal.is_organiser() {
-            "; add --house to submit a version of it"
-        } else {
-            ""
-        };
-        Ok(ServiceError::already_exists(format!(
-            "{holder} is named {name}; choose another name, such as {proposal} (with arbiter \
-             submit: --name {proposal}){house}"
-        )))
+        name: &str,
+    ) -> Result<bots::Bot> {
+        let caller = caller.principal().map(|principal| principal.id);
+        let mut named = bots::named(&self.pool, tournament, name, caller).await?;
+        let owner = caller.map(|caller| caller.0);
+        let place = choose(named.iter().map(|bot| (&*bot.name, bot.owner)), name, owner)?;
+        Ok(named.swap_remove(place))
     }
 
-    /// Renames a bot that never entered, so that another owner can use its name. Its owner still
-    /// sees why its versions failed.
-    pub(super) async fn free_name(
+    /// The handle of the caller, with which the names of its bots begin, if it is a player.
+    pub(crate) async fn own_handle(&self, caller: &Caller) -> Result<Option<String>> {
+        let Some(principal) = caller.principal().filter(|one| one.role == Role::Player) else {
+            return Ok(None);
+        };
+        let mut transaction = self.pool.begin().await?;
+        let handle = handle_of(&mut transaction, principal).await?;
+        transaction.commit().await?;
+        Ok(Some(handle))
+    }
+
+    /// The short names that several bots of a tournament have. They may be some seconds old.
+    pub(crate) async fn shared_bot_names(&self, tournament: &str) -> Result<Arc<HashSet<String>>> {
+        let key = tournament.to_owned();
+        let cell = self.shared_names.get_fresh_or_insert_with(key, MAX_AGE, OnceCell::new);
+        let read = async || {
+            let id = self.tournament(tournament).await?.id;
+            let names = bots::shared_short_names(&self.pool, id).await?;
+            Ok(Arc::new(names.into_iter().collect()))
+        };
+        cell.get_or_try_init(read).await.cloned()
+    }
+
+    /// A bot that the caller may manage, and its tournament. Among bots with this name, the
+    /// caller's comes first.
+    pub(super) async fn managed_bot(
+        &self,
+        principal: &Principal,
+        tournament: &str,
+        name: &str,
+    ) -> Result<(Tournament, bots::Bot)> {
+        let tournament = self.tournament(tournament).await?;
+        let named = bots::named(&self.pool, tournament.id, name, Some(principal.id)).await?;
+        let is_own = |bot: &&bots::Bot| bot.owner == Some(principal.id.0);
+        if let Some(own) = named.iter().find(is_own) {
+            return Ok((tournament, own.clone()));
+        }
+        let bot = self.bot(&Caller::Known(principal.clone()), tournament.id, name).await?;
+        if principal.owns(&bot) {
+            return Ok((tournament, bot));
+        }
+        Err(ServiceError::permission_denied(format!("{} belongs to another player", bot.name)))
+    }
+
+    /// The bot of a submission, which is created if it is new. Other submissions to this bot wait
+    /// until the transaction ends.
+    pub(super) async fn find_or_create_bot(
         &self,
         db: &mut PgConnection,
         principal: &Principal,
         tournament: &Tournament,
-        bot: &bots::Bot,
-    ) -> Result<()> {
-        let name =
-            proposed_name(&mut *db, tournament.id, bot.owner.map(TokenId), &bot.name).await?;
-        bots::rename(&mut *db, bot.id, &name).await?;
-        let subject = format!("{} {}", tournament.name, bot.name);
-        let detail = change(json!({"name": bot.name}), json!({"name": name}));
-        let by = Some(principal.id);
-        let now = self.now();
-        audit_log::write(&mut *db, by, "rename", &subject, Some(&detail), now).await?;
-        tracing::info!(tournament = tournament.name, bot = bot.name, name, "renamed");
-        Ok(())
+        submission: &Submission,
+    ) -> Result<bots::Bot> {
+        let plain = bots::find_locked(&mut *db, tournament.id, &submission.bot).await?;
+        if let Some(bot) = plain.filter(|bot| principal.owns(bot)) {
+            return check_house(principal, submission, bot);
+        }
+        let name = own_name(&mut *db, principal, &submission.bot).await?;
+        if let Some(bot) = bots::find_locked(&mut *db, tournament.id, name.as_str()).await? {
+            return Ok(bot);
+        }
+        if let Some(other) = bots::same_in_matches(&mut *db, tournament.id, name.as_str()).await? {
+            return Err(ServiceError::already_exists(format!(
+                "in matches, {name} has the same name as {other}; choose another name"
+            )));
+        }
+        let owner = (!submission.house).then_some(principal.id);
+        bots::create(&mut *db, tournament.id, owner, name.as_str(), self.now()).await?;
+        let bot = bots::find(&mut *db, tournament.id, name.as_str()).await?;
+        bot.ok_or_else(|| ServiceError::internal("the created bot is missing"))
     }
 }
 
-/// A name like `ada-mybot` that no bot of the tournament has, for the bot `name` of this owner.
-async fn proposed_name(
-    db: &mut PgConnection,
-    tournament: TournamentId,
-    owner: Option<TokenId>,
-    name: &str,
-) -> Result<String> {
-    let token = match owner {
-        Some(owner) => tokens::get(&mut *db, owner).await?,
-        None => None,
+/// An organiser's bot stays a house bot, or one with an owner.
+fn check_house(
+    principal: &Principal,
+    submission: &Submission,
+    bot: bots::Bot,
+) -> Result<bots::Bot> {
+    if submission.house == bot.owner.is_none() {
+        return Ok(bot);
+    }
+    let name = &bot.name;
+    let error = match bot.owner {
+        None => format!("{name} is a house bot; add --house to submit a version of it"),
+        Some(owner) if owner == principal.id.0 => {
+            format!("{name} is your bot; submit a version of it without --house")
+        }
+        Some(_) => format!("{name} is a player's bot; choose another name for the house bot"),
     };
-    let owner = token.map(|token| token.name).unwrap_or_default();
-    let base = with_owner(&owner, name);
-    let mut candidate = base.clone();
-    let mut number = 2;
-    while bots::find(&mut *db, tournament, &candidate).await?.is_some() {
-        let suffix = format!("-{number}");
-        let kept: String = base.chars().take(MAX_NAME - suffix.len()).collect();
-        candidate = kept + &suffix;
-        number += 1;
-    }
-    Ok(candidate)
+    Err(ServiceError::already_exists(error))
 }
 
-/// The name of a bot with its owner's name before it, in the characters of bots' names.
-fn with_owner(owner: &str, name: &str) -> String {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let words = owner.split(|c| !is_allowed(c)).filter(|word| !word.is_empty());
-    let owner: String = words.collect::<Vec<_>>().join("-").chars().take(MAX_OWNER).collect();
-    let owner = if owner.is_empty() { "my" } else { &owner };
-    let text = format!("{owner}-{name}");
-    text.chars().take(MAX_NAME).collect()
+/// The name of a new bot of the caller, which was submitted with or without its owner.
+async fn own_name(db: &mut PgConnection, principal: &Principal, name: &str) -> Result<EntrantName> {
+    let (owner, short) = split_owner(name);
+    if principal.is_organiser() {
+        if owner.is_some() {
+            let error = format!("there is no bot {name}, and only its player can enter it");
+            return Err(ServiceError::new(ErrorKind::NotFound, error));
+        }
+        return parse(short);
+    }
+    let handle = handle_of(db, principal).await?;
+    if owner.is_some_and(|owner| owner != handle) {
+        return Err(ServiceError::permission_denied(format!(
+            "your bots are named {handle}/…, so {name} cannot be yours; submit it as {short}"
+        )));
+    }
+    if RESERVED_BOT_NAMES.contains(&short) {
+        let error = format!("addresses use the word `{short}`; choose another name for the bot");
+        return Err(ServiceError::invalid_argument(error));
+    }
+    parse(&format!("{handle}/{short}"))
+}
+
+/// The handle of a player.
+async fn handle_of(db: &mut PgConnection, principal: &Principal) -> Result<String> {
+    let token = tokens::get(&mut *db, principal.id).await?;
+    let token = token.ok_or_else(ServiceError::token_ended)?;
+    Ok(handle::of_token(db, token.id, &token.name).await?)
+}
+
+fn parse(name: &str) -> Result<EntrantName> {
+    name.parse().map_err(|error: arbiter_games::BotNameError| {
+        ServiceError::invalid_argument(error.to_string())
+    })
+}
+
+/// The words that follow the name of a bot in addresses, so that no player's bot can have them.
+pub(crate) const RESERVED_BOT_NAMES: [&str; 10] = [
+    "download.zip",
+    "head-to-head",
+    "history",
+    "live",
+    "log",
+    "reinstate",
+    "standing",
+    "trial",
+    "versions",
+    "withdraw",
+];
+
+/// The entrant of an edition that a request names.
+pub(super) fn find_entrant(roster: &Roster, caller: &Caller, name: &str) -> Result<Entrant> {
+    if let Some(entrant) = roster.find(name) {
+        return Ok(entrant);
+    }
+    let infos: Vec<_> = roster.iter().filter(|(_, info)| is_named(&info.name, name)).collect();
+    let owner = caller.principal().map(|principal| principal.id.0);
+    let place = choose(infos.iter().map(|(_, info)| (&*info.name, info.owner)), name, owner)?;
+    Ok(infos[place].0)
+}
+
+/// Whether a bot has this name, with or without its owner.
+fn is_named(bot: &str, name: &str) -> bool {
+    bot == name || split_owner(bot).1 == name
+}
+
+/// Which of these bots a request of `caller` names: `bots` are names and owners.
+fn choose<'a>(
+    bots: impl Iterator<Item = (&'a str, Option<i32>)>,
+    name: &str,
+    caller: Option<i32>,
+) -> Result<usize> {
+    let bots: Vec<_> = bots.collect();
+    let whole = bots.iter().position(|(bot, _)| *bot == name);
+    let own = || bots.iter().position(|(_, owner)| owner.is_some() && *owner == caller);
+    if let Some(place) = whole.or_else(own) {
+        return Ok(place);
+    }
+    match &bots[..] {
+        [] => Err(ServiceError::missing("bot", name)),
+        [_] => Ok(0),
+        several => {
+            let names: Vec<_> = several.iter().map(|(bot, _)| *bot).take(MAX_LISTED).collect();
+            let more = if several.len() > MAX_LISTED { ", …" } else { "" };
+            Err(ServiceError::invalid_argument(format!(
+                "several bots are named {name}; add the owner: {}{more}",
+                names.join(", ")
+            )))
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn chosen(bots: &[(&str, Option<i32>)], name: &str, caller: Option<i32>) -> Result<usize> {
+        choose(bots.iter().copied(), name, caller)
+    }
+
     #[test]
-    fn proposed_names_are_names_of_bots() {
-        assert_eq!(with_owner("alice", "mybot"), "alice-mybot");
-        assert_eq!(with_owner("Jan  Kowalski, 2b", "mybot"), "Jan-Kowalski-2b-mybot");
-        assert_eq!(with_owner("żółć", "mybot"), "my-mybot");
-        let long = with_owner(&"x".repeat(64), &"y".repeat(64));
-        assert!(long.parse::<arbiter_games::BotName>().is_ok(), "{long}");
+    fn a_name_means_the_whole_name_then_the_callers_bot_then_the_only_bot() {
+        let bots = [("mybot", None), ("ada/mybot", Some(1)), ("bob/mybot", Some(2))];
+        assert_eq!(chosen(&bots, "mybot", Some(2)), Ok(0));
+        assert_eq!(chosen(&bots[1..], "mybot", Some(2)), Ok(1));
+        assert_eq!(chosen(&bots[1..2], "mybot", None), Ok(0));
+        let error = chosen(&bots[1..], "mybot", Some(3)).unwrap_err().to_string();
+        assert!(error.contains("add the owner: ada/mybot, bob/mybot"), "{error}");
+        assert!(chosen(&[], "mybot", None).unwrap_err().to_string().contains("no bot `mybot`"));
     }
 }

@@ -13,7 +13,7 @@ use arbiter_ranking::Entrant;
 use serde_json::json;
 
 use super::submissions::message;
-use super::{Caller, Principal, Result, Service, ServiceError, change, match_name, micros};
+use super::{Caller, Result, Service, ServiceError, change, match_name, micros};
 use crate::access::Role;
 use crate::db::bot_list::{self, BotSummary, TriedVersion};
 use crate::db::bots;
@@ -38,7 +38,8 @@ impl Service {
         let tournament = self.tournament(&request.tournament).await?;
         let rows = bot_list::list(&self.pool, tournament.id, None).await?;
         let bots = rows.iter().map(|row| bot_message(row, caller)).collect();
-        Ok(ListBotsResponse { bots })
+        let handle = self.own_handle(caller).await?.unwrap_or_default();
+        Ok(ListBotsResponse { bots, handle })
     }
 
     pub(crate) async fn list_invited(
@@ -70,6 +71,7 @@ impl Service {
         GetBotRequest { tournament, bot }: GetBotRequest,
     ) -> Result<GetBotResponse> {
         let tournament = self.tournament(&tournament).await?;
+        let bot = self.bot(caller, tournament.id, &bot).await?;
         let row = self.bot_row(tournament.id, &bot).await?;
         let versions = bot_list::versions(&self.pool, row.bot.id).await?;
         let principal = caller.principal();
@@ -103,7 +105,7 @@ impl Service {
         )
         .await?;
         let entries = self.log_entries(caller, &tournament, &bot, &played).await?;
-        let row = self.bot_row(tournament.id, &bot.name).await?;
+        let row = self.bot_row(tournament.id, &bot).await?;
         let suspended_reason = row.suspension_reason().unwrap_or_default().to_owned();
         let game = tournament.game(self.games()).ok();
         let columns = game.map(|game| score_columns(&game, &entries)).unwrap_or_default();
@@ -243,24 +245,8 @@ impl Service {
     }
 
     /// A bot with the state of its versions.
-    async fn bot_row(&self, tournament: TournamentId, name: &str) -> Result<BotSummary> {
-        let bot = self.bot(tournament, name).await?;
+    async fn bot_row(&self, tournament: TournamentId, bot: &bots::Bot) -> Result<BotSummary> {
         let rows = bot_list::list(&self.pool, tournament, Some(bot.id)).await?;
-        rows.into_iter().next().ok_or_else(|| ServiceError::missing("bot", name))
-    }
-
-    /// A bot that the caller may manage, and its tournament.
-    pub(super) async fn managed_bot(
-        &self,
-        principal: &Principal,
-        tournament: &str,
-        name: &str,
-    ) -> Result<(Tournament, bots::Bot)> {
-        let tournament = self.tournament(tournament).await?;
-        let bot = self.bot(tournament.id, name).await?;
-        if principal.owns(&bot) {
-            return Ok((tournament, bot));
-        }
-        Err(ServiceError::permission_denied(format!("{name} belongs to another player")))
+        rows.into_iter().next().ok_or_else(|| ServiceError::missing("bot", &bot.name))
     }
 }

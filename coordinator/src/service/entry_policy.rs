@@ -130,16 +130,16 @@ impl Service {
     ) -> Result<ReinstateBotResponse> {
         let principal = caller.require(Role::Organiser)?;
         let tournament = self.tournament(&tournament).await?;
-        let row = self.bot(tournament.id, &bot).await?;
+        let row = self.bot(caller, tournament.id, &bot).await?;
         self.check_bot_entry(principal, &tournament, &row).await?;
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         if !bots::reinstate(&mut *db, row.id).await? {
-            let error = format!("{bot} is not suspended");
+            let error = format!("{} is not suspended", row.name);
             return Err(ServiceError::failed_precondition(error));
         }
         tournaments::mark_changed(&mut *db, tournament.id, self.now()).await?;
-        let subject = format!("{} {bot}", tournament.name);
+        let subject = format!("{} {}", tournament.name, row.name);
         let before = json!({"stood_down": row.stood_down_reason});
         let detail = change(before, json!({"stood_down": null}));
         self.commit_change(transaction, principal, "reinstate", &subject, Some(detail)).await?;

@@ -1,6 +1,7 @@
 //! The data of the home page: a card for each tournament, with its progress and its leader.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub(crate) struct TournamentCard {
     pub(crate) running: Option<v1::Edition>,
     /// The best bot.
     pub(crate) leader: Option<Leader>,
+    /// The short names that several of its bots have.
+    pub(crate) shared_names: Arc<HashSet<String>>,
 }
 
 /// The best bot of a tournament.
@@ -138,7 +141,13 @@ impl Service {
             Some(edition) => Some(self.edition_message(edition, None).await?),
             None => None,
         };
-        Ok(TournamentCard { heading: self.heading_of(tournament)?, entered, running, leader })
+        Ok(TournamentCard {
+            heading: self.heading_of(tournament)?,
+            entered,
+            running,
+            leader,
+            shared_names: self.shared_bot_names(&tournament.name).await?,
+        })
     }
 
     /// The first bot of the leaderboard, once a match is counted.

@@ -14,6 +14,7 @@ use arbiter_ranking::Entrant;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::bot_names::find_entrant;
 use super::leaderboard_freeze::Visibility;
 use super::matches::{add_seed, played_match, published_seed};
 use super::rounds::MatchRounds;
@@ -41,13 +42,10 @@ struct MatchFilter {
 }
 
 impl MatchFilter {
-    fn new(request: &ListMatchesRequest, roster: &Roster) -> Result<Self> {
+    fn new(request: &ListMatchesRequest, roster: &Roster, caller: &Caller) -> Result<Self> {
         let entrant = |name: &str| match name {
             "" => Ok(None),
-            name => {
-                let found = roster.find(name);
-                found.map(Some).ok_or_else(|| ServiceError::missing("bot", name))
-            }
+            name => find_entrant(roster, caller, name).map(Some),
         };
         let bot = entrant(&request.bot)?;
         let opponent = entrant(&request.opponent)?;
@@ -97,7 +95,9 @@ impl Service {
         if *version != 0 && number.is_none() {
             let row = self.tournament(tournament).await?;
             let ended_by = self.visibility(&row, caller)?.frozen;
-            let found = editions::with_version(&self.pool, row.id, bot, *version, ended_by).await?;
+            let bot = self.bot(caller, row.id, bot).await?.name;
+            let found =
+                editions::with_version(&self.pool, row.id, &bot, *version, ended_by).await?;
             number = Some(found.ok_or_else(missing)?);
         }
         let board = v1::LeaderboardRef { tournament: tournament.clone(), edition: number };
@@ -115,7 +115,7 @@ impl Service {
         let row = self.tournament(&request.tournament).await?;
         let visibility = self.visibility(&row, caller)?;
         let roster = Roster::of(&self.pool, edition.id).await?;
-        let filter = MatchFilter::new(&request, &roster)?;
+        let filter = MatchFilter::new(&request, &roster, caller)?;
         if let Some(bot) = filter.bot
             && let Some(info) = roster.get(bot)
             && request.version != 0

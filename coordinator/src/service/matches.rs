@@ -5,9 +5,10 @@ use arbiter_proto::ids::{EditionId, LotId, MatchId, MatchName, MatchNumber};
 use arbiter_proto::v1::{self, GetMatchRequest, ListMatchesRequest, MatchSeat, MatchStatus};
 use arbiter_ranking::Entrant;
 
+use super::bot_names::find_entrant;
 use super::bots::evidence_message;
 use super::leaderboard_freeze::{hide_players, hide_result};
-use super::{Caller, DefaultEdition, ErrorKind, Result, Service, ServiceError, micros};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError, micros};
 use crate::db::editions::{Edition, EditionState};
 use crate::db::entrants::{EntrantInfo, Roster};
 use crate::db::lots::LotState;
@@ -161,10 +162,7 @@ impl Service {
         let roster = Roster::of(&self.pool, edition.id).await?;
         let entrant = match bot.as_str() {
             "" => None,
-            name => Some(roster.find(name).ok_or_else(|| {
-                let error = format!("there is no bot `{name}` in edition {}", edition.number);
-                ServiceError::new(ErrorKind::NotFound, error)
-            })?),
+            name => Some(find_entrant(&roster, caller, name)?),
         };
         let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
         let _permit = self.permit(caller).await?;

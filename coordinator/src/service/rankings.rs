@@ -11,6 +11,7 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
 use std::sync::Arc;
 
+use super::bot_names::find_entrant;
 use super::leaderboard_freeze::freeze_notice;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{self, Edition};
@@ -34,7 +35,7 @@ impl Service {
         GetStandingRequest { leaderboard: board, bot }: GetStandingRequest,
     ) -> Result<GetStandingResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
-        let place = place_of(&board, &bot)?;
+        let place = place_of(&board, caller, &bot)?;
         let columns = board.game.ranking_columns().into_iter().map(str::to_owned).collect();
         Ok(GetStandingResponse { edition: edition.number, standing: Some(place), columns })
     }
@@ -45,7 +46,7 @@ impl Service {
         GetHeadToHeadRequest { leaderboard: board, bot }: GetHeadToHeadRequest,
     ) -> Result<GetHeadToHeadResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
-        let entrant = board.roster.find(&bot).ok_or_else(|| ServiceError::missing("bot", &bot))?;
+        let entrant = find_entrant(&board.roster, caller, &bot)?;
         let meetings = self.head_to_heads(&edition, PairFilter::One(entrant), caller).await?;
         let mut results: Vec<_> = board
             .roster
@@ -72,7 +73,7 @@ impl Service {
     ) -> Result<GetHistoryResponse> {
         let tournament = self.tournament(&tournament).await?;
         let visibility = self.visibility(&tournament, caller)?;
-        let row = self.bot(tournament.id, &bot).await?;
+        let row = self.bot(caller, tournament.id, &bot).await?;
         let past = standings::of_bot(&self.pool, row.id, visibility.frozen).await?;
         let editions: Vec<_> = past.iter().map(|standing| standing.edition).collect();
         let game = tournament.game(self.queue.games());
@@ -84,7 +85,7 @@ impl Service {
             |PastStanding { edition, number, entrant, version, tally }| {
                 let (rank, tied) = ranks.get(&edition)?.of(entrant)?;
                 let mean = tally.mean_over(episodes.unwrap_or(tally.matches)).unwrap_or(0.0);
-                let sums = standing(&game, mean, (bot.clone(), version), &tally);
+                let sums = standing(&game, mean, (row.name.clone(), version), &tally);
                 let rank = u32::try_from(rank).unwrap_or(u32::MAX);
                 let place = Standing { rank, tied, ..sums };
                 Some(GetStandingResponse {
@@ -232,9 +233,8 @@ pub(super) fn page_limit(limit: u32) -> usize {
 }
 
 /// The place of the bot with this name.
-fn place_of(board: &Leaderboard, bot: &str) -> Result<Standing> {
-    let entrant = board.roster.find(bot);
-    let ranked = entrant.and_then(|entrant| board.place(entrant));
+fn place_of(board: &Leaderboard, caller: &Caller, bot: &str) -> Result<Standing> {
+    let ranked = board.place(find_entrant(&board.roster, caller, bot)?);
     ranked.map(|ranked| place(board, ranked)).ok_or_else(|| ServiceError::missing("bot", bot))
 }
 

@@ -52,14 +52,14 @@ impl Service {
         span.set("version", i64::from(version.number));
         tracing::info!(
             tournament = tournament.name,
-            bot = submission.bot,
+            bot = version.bot,
             version = version.number,
             trace_id = span.trace_id(),
             "submitted"
         );
         self.dispatcher.news();
-        let forecast = self.forecast_of_new(&tournament, &submission.bot, version.number).await;
-        let outlook = self.outlook(&tournament, &submission.bot).await;
+        let forecast = self.forecast_of_new(&tournament, &version.bot, version.number).await;
+        let outlook = self.outlook(&tournament, &version.bot).await;
         Ok(Version { outlook, forecast, ..version })
     }
 
@@ -145,7 +145,7 @@ impl Service {
         }
         let bot = self.find_or_create_bot(&mut *db, principal, tournament, submission).await?;
         self.undo_withdrawal(&mut *db, tournament, &bot, now).await?;
-        let subject = |number: i32| format!("{} {} {number}", tournament.name, submission.bot);
+        let subject = |number: i32| format!("{} {} {number}", tournament.name, bot.name);
         let versions = bot_list::versions(&mut *db, bot.id).await?;
         if let Some(row) = versions.first().filter(|newest| newest.version.digest == digest) {
             let number = row.version.number;
@@ -179,34 +179,6 @@ impl Service {
         let number = row.version.number;
         self.commit_change(transaction, principal, "submit", &subject(number), None).await?;
         Ok(message(&bot, row, Some(principal)))
-    }
-
-    /// The bot of a submission, which is created if it is new. A bot of another owner whose
-    /// versions all failed their trials gives up its name.
-    async fn find_or_create_bot(
-        &self,
-        db: &mut PgConnection,
-        principal: &Principal,
-        tournament: &Tournament,
-        submission: &Submission,
-    ) -> Result<bots::Bot> {
-        let name = &submission.bot;
-        let found = bots::find_locked(&mut *db, tournament.id, name).await?;
-        if let Some(bot) = found {
-            if submission.house == bot.owner.is_none() && principal.owns(&bot) {
-                return Ok(bot);
-            }
-            if bot.owner.is_none() || !bots::has_only_failed(&mut *db, bot.id).await? {
-                return Err(self.name_taken(db, principal, tournament.id, &bot).await?);
-            }
-            self.free_name(&mut *db, principal, tournament, &bot).await?;
-        }
-        name.parse::<arbiter_games::BotName>()
-            .map_err(|error| ServiceError::invalid_argument(error.to_string()))?;
-        let owner = (!submission.house).then_some(principal.id);
-        bots::create(&mut *db, tournament.id, owner, name, self.now()).await?;
-        let bot = bots::find(&mut *db, tournament.id, name).await?;
-        bot.ok_or_else(|| ServiceError::internal("the created bot is missing"))
     }
 }
 

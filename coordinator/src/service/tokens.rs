@@ -212,6 +212,7 @@ fn listed_message(token: tokens::Token, now: OffsetDateTime) -> Token {
             .previous_valid_until
             .filter(|until| now < *until)
             .map_or(0, micros),
+        handle: token.handle.unwrap_or_default(),
     }
 }
 

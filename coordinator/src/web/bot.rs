@@ -16,6 +16,7 @@ use super::chart;
 use super::error::{WebError, none_if};
 use super::flash::Flash;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, layout, leaderboard, version};
 
@@ -42,13 +43,16 @@ struct EditionStats {
 
 pub(super) async fn show(
     session: Session,
-    Path((tournament, name)): Path<(String, String)>,
+    Path((tournament, bot)): Path<(String, String)>,
     Query(BotQuery { edition }): Query<BotQuery>,
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
-    let request = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
+    let request = GetBotRequest { tournament: tournament.clone(), bot };
     let response = session.service.get_bot(&session.caller, request).await?;
     let bot = response.bot.unwrap_or_default();
+    // The request may have left out the owner.
+    let name = bot.name.clone();
+    let links = TournamentLinks::of(&session.service, &tournament).await?;
     let organiser = session.caller.is_organiser();
     let board = LeaderboardRef { tournament: tournament.clone(), edition };
     let stats = EditionStats::fetch(&session, &board, &name).await?;
@@ -80,10 +84,12 @@ pub(super) async fn show(
         (versions(&tournament, &response.versions))
         (history_table(&tournament, &history))
         @if let Some(times) = &stats.reply_times { (reply_times(times)) }
-        (opponents(&tournament, &stats.head_to_head))
+        (opponents(&links, &stats.head_to_head))
         (forfeit_table(&forfeits))
     };
-    Ok(TournamentPage::below(&tournament, Tab::Bots, &*name).render(&session, &body).await)
+    Ok(TournamentPage::below(&tournament, Tab::Bots, links.label(&name))
+        .render(&session, &body)
+        .await)
 }
 
 impl EditionStats {
@@ -256,10 +262,10 @@ fn reply_times(response: &GetReplyTimesResponse) -> Markup {
     }
 }
 
-fn opponents(tournament: &str, results: &[HeadToHead]) -> Markup {
+fn opponents(tournament: &TournamentLinks, results: &[HeadToHead]) -> Markup {
     let row = |result: &HeadToHead| {
         html! {
-            td { (layout::bot_link(tournament, &result.opponent)) }
+            td { (tournament.bot(&result.opponent)) }
             td.number { (result.matches) } td.number { (result.won) }
             td.number { (result.drawn) } td.number { (result.lost) }
         }

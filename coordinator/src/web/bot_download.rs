@@ -118,7 +118,7 @@ pub(super) async fn download(
     let source = Source { session, tournament, bot };
     // The first page is fetched here, so that a refusal has its status.
     let log = source.page(0, false).await?;
-    let file = format!("{}-{}.zip", source.tournament, source.bot);
+    let file = format!("{}-{}.zip", source.tournament, source.bot.replace('/', "-"));
     let (parts, packed_parts) = mpsc::channel(1);
     let (chunks, packed_chunks) = mpsc::channel(1);
     let (client, body) = mpsc::channel(MAX_QUEUED_CHUNKS);

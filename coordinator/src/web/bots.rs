@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use arbiter_games::split_owner;
 use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{Bot, InvitedPlayer, ListBotsRequest, ListInvitedRequest, Version};
 use axum::extract::{Path, Query};
@@ -13,6 +14,7 @@ use super::api::escape;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 
 const BOTS_PER_PAGE: usize = 200;
@@ -40,13 +42,18 @@ impl Order {
     fn sort(self, bots: &mut [Bot]) {
         match self {
             Self::Newest => bots.sort_by_key(|bot| Reverse(last_submission(bot))),
-            Self::Name => bots.sort_by_key(|bot| bot.name.to_lowercase()),
+            Self::Name => bots.sort_by_key(by_name),
             Self::Owner => {
-                bots.sort_by_key(|bot| (bot.owner.to_lowercase(), bot.name.to_lowercase()));
+                bots.sort_by_key(|bot| (bot.owner.to_lowercase(), by_name(bot)));
             }
-            Self::State => bots.sort_by_key(|bot| (bot.state.clone(), bot.name.to_lowercase())),
+            Self::State => bots.sort_by_key(|bot| (bot.state.clone(), by_name(bot))),
         }
     }
+}
+
+/// Sorts by the short name, then by the owner.
+fn by_name(bot: &Bot) -> (String, String) {
+    (split_owner(&bot.name).1.to_lowercase(), bot.name.to_lowercase())
 }
 
 /// The query string of the page.
@@ -88,6 +95,7 @@ pub(super) async fn show(
         [&bot.name, &bot.owner].iter().any(|name| name.to_lowercase().contains(&text))
     });
     query.sort.sort(&mut bots);
+    let links = TournamentLinks::of(service, &tournament).await?;
     let body = html! {
         @if total == 0 {
             p {
@@ -98,7 +106,7 @@ pub(super) async fn show(
         } @else {
             (search(&query, total))
             @if bots.is_empty() { p { "No bot or owner has this in its name." } }
-            @else { (table(&tournament, &query, &bots)) }
+            @else { (table(&links, &query, &bots)) }
         }
         @if let Some(invited) = &invited { (invited_players(&tournament, invited)) }
     };
@@ -127,11 +135,11 @@ fn search(query: &BotsQuery, total: usize) -> Markup {
     }
 }
 
-fn table(tournament: &str, query: &BotsQuery, bots: &[Bot]) -> Markup {
+fn table(tournament: &TournamentLinks, query: &BotsQuery, bots: &[Bot]) -> Markup {
     let heads = ["Bot", "Owner", "Version", "Submitted", "First submitted", "State"];
     let row = |bot: &Bot| {
         html! {
-            th scope="row" { (layout::bot_link(tournament, &bot.name)) }
+            th scope="row" { (tournament.bot(&bot.name)) }
             td { @if bot.owner.is_empty() { em { "house bot" } } @else { (bot.owner) } }
             (version_cells(bot))
             td { (layout::timestamp(bot.created_at_us)) }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use crate::service::{Bracket, BracketBot, BracketMeeting, BracketRound};
 
@@ -38,11 +39,12 @@ async fn content(
     BracketQuery { edition, stage }: BracketQuery,
 ) -> Result<Markup, WebError> {
     let bracket = session.service.bracket(&session.caller, tournament, edition, stage).await?;
-    Ok(html! { p { "Edition " (bracket.edition) ". " } (drawing(tournament, &bracket)) })
+    let links = TournamentLinks::of(&session.service, tournament).await?;
+    Ok(html! { p { "Edition " (bracket.edition) ". " } (drawing(&links, &bracket)) })
 }
 
 /// A bracket with its state: a list of meetings for each round.
-pub(super) fn drawing(tournament: &str, bracket: &Bracket) -> Markup {
+pub(super) fn drawing(tournament: &TournamentLinks, bracket: &Bracket) -> Markup {
     let round = |round: &BracketRound| {
         let heading = format!("round-{}", round.round);
         html! {
@@ -70,10 +72,10 @@ pub(super) fn drawing(tournament: &str, bracket: &Bracket) -> Markup {
     }
 }
 
-fn state(tournament: &str, bracket: &Bracket) -> Markup {
+fn state(tournament: &TournamentLinks, bracket: &Bracket) -> Markup {
     html! {
         @match &bracket.winner {
-            Some(winner) => { "Winner: " strong { (layout::bot_link(tournament, winner)) } "." }
+            Some(winner) => { "Winner: " strong { (tournament.bot(winner)) } "." }
             None if bracket.is_cancelled => {
                 "Cancelled in round " (bracket.rounds.len()) " of " (bracket.round_count) "."
             }
@@ -92,7 +94,7 @@ fn round_name(round: usize, count: usize) -> String {
     }
 }
 
-fn show_meeting(tournament: &str, meeting: &BracketMeeting) -> Markup {
+fn show_meeting(tournament: &TournamentLinks, meeting: &BracketMeeting) -> Markup {
     let is_winner = |bot: &BracketBot| meeting.winner.as_ref() == Some(&bot.name);
     html! {
         @if meeting.is_for_third_place { p.quiet { "Third place" } }
@@ -100,8 +102,8 @@ fn show_meeting(tournament: &str, meeting: &BracketMeeting) -> Markup {
             @for bot in &meeting.bots {
                 li {
                     span.quiet { (bot.number) } " "
-                    @if is_winner(bot) { strong { (layout::bot_link(tournament, &bot.name)) } }
-                    @else { (layout::bot_link(tournament, &bot.name)) }
+                    @if is_winner(bot) { strong { (tournament.bot(&bot.name)) } }
+                    @else { (tournament.bot(&bot.name)) }
                     @if !bot.score.is_empty() { " " b { (score(bot)) } }
                     @if is_winner(bot) { " " (advances(meeting)) }
                 }

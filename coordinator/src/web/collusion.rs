@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use crate::access::Role;
 
@@ -35,16 +36,17 @@ pub(super) async fn show(
         Err(error) if error.kind() != ErrorKind::FailedPrecondition => return Err(error.into()),
         result => result,
     };
+    let links = TournamentLinks::of(&session.service, &tournament).await?;
     let body = html! {
         @match &result {
-            Ok(response) => { (report(&tournament, response)) }
+            Ok(response) => { (report(&links, response)) }
             Err(error) => { p { (error.message()) } }
         }
     };
     Ok(TournamentPage::below(&tournament, Tab::Organise, "Collusion").render(&session, &body).await)
 }
 
-fn report(tournament: &str, response: &FindCollusionResponse) -> Markup {
+fn report(tournament: &TournamentLinks, response: &FindCollusionResponse) -> Markup {
     let FindCollusionResponse { edition, tables, tested, flagged, claim, pairs, .. } = response;
     html! {
         p {
@@ -57,7 +59,7 @@ fn report(tournament: &str, response: &FindCollusionResponse) -> Markup {
     }
 }
 
-fn table(tournament: &str, pairs: &[CollusionPair]) -> Markup {
+fn table(tournament: &TournamentLinks, pairs: &[CollusionPair]) -> Markup {
     let heads = [
         "Bot",
         "Partner",
@@ -72,8 +74,8 @@ fn table(tournament: &str, pairs: &[CollusionPair]) -> Markup {
     ];
     let row = |pair: &CollusionPair| {
         html! {
-            td { (layout::bot_link(tournament, &pair.bot)) }
-            td { (layout::bot_link(tournament, &pair.partner)) }
+            td { (tournament.bot(&pair.bot)) }
+            td { (tournament.bot(&pair.partner)) }
             td.number { (pair.together) }
             td.number { (format!("{:.2}", pair.mean_with)) }
             td.number { (format!("{:.2}", pair.mean_without)) }

@@ -11,6 +11,7 @@ use super::api::escape;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use crate::db::editions::EditionState;
 use crate::leaderboard_cache;
@@ -47,6 +48,7 @@ async fn content(
     let shown: Vec<Entrant> = shown.map(|place| place.contestant.entrant).collect();
     let pairs = PairFilter::Among(shown.iter().copied().collect());
     let meetings = session.service.head_to_heads(&edition, pairs, &session.caller).await?;
+    let links = TournamentLinks::of(&session.service, tournament).await?;
     let places = board.places.len();
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
     Ok(html! {
@@ -56,7 +58,7 @@ async fn content(
             ". Each cell shows wins–draws–losses of the row's bot against "
             "the column's bot, and links to their matches. At a table, the bot with the higher score wins."
         }
-        (matrix((tournament, edition.number), &board, &meetings, &shown))
+        (matrix((&links, edition.number), &board, &meetings, &shown))
         nav.paging aria-label="Pages" {
             @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS_PER_PAGE))) { "Previous page" } }
             @if offset.saturating_add(BOTS_PER_PAGE) < places { a rel="next" href=(query(offset + BOTS_PER_PAGE)) { "Next page" } }
@@ -65,14 +67,14 @@ async fn content(
 }
 
 fn matrix(
-    (tournament, edition): (&str, i32),
+    (tournament, edition): (&TournamentLinks, i32),
     board: &leaderboard_cache::Leaderboard,
     meetings: &HeadToHeads,
     shown: &[Entrant],
 ) -> Markup {
     let name = |entrant: &Entrant| board.roster.get(*entrant).map_or("?", |named| &named.name[..]);
     let mut heads = vec![html! { "Bot" }];
-    heads.extend(shown.iter().map(|other| html! { span { (name(other)) } }));
+    heads.extend(shown.iter().map(|other| html! { span { (tournament.label(name(other))) } }));
     let matches = |row: &Entrant, other: &Entrant| {
         let bot = escape(name(row));
         let opponent = escape(name(other));
@@ -80,7 +82,7 @@ fn matrix(
     };
     let row = |row: &Entrant| {
         html! {
-            th scope="row" { (layout::bot_link(tournament, name(row))) }
+            th scope="row" { (tournament.bot(name(row))) }
             @for other in shown {
                 (cell(meetings.between(*row, *other).filter(|_| row != other), &matches(row, other)))
             }

@@ -1,5 +1,7 @@
 //! The home page: open tournaments as cards, the newest results, and how to take part.
 
+use std::sync::Arc;
+
 use maud::{Markup, html};
 use time::OffsetDateTime;
 
@@ -7,6 +9,7 @@ use super::entry_text::entry_text;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use crate::db::tournaments::TournamentState;
 use crate::service::{Leader, TournamentCard};
 
@@ -69,9 +72,13 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
     }
 }
 
+fn bot_link(card: &TournamentCard, bot: &str) -> Markup {
+    TournamentLinks::new(&card.heading.name, Arc::clone(&card.shared_names)).bot(bot)
+}
+
 /// Who leads, or who won.
 fn leads(card: &TournamentCard, leader: &Leader) -> Markup {
-    let link = layout::bot_link(&card.heading.name, &leader.bot);
+    let link = bot_link(card, &leader.bot);
     html! {
         @if card.heading.state == TournamentState::Closed { "Winner: " strong { (link) } }
         @else if card.heading.state == TournamentState::Cancelled { "Led when it was cancelled: " (link) }
@@ -88,7 +95,7 @@ fn result(
 ) -> Markup {
     let name = &card.heading.name;
     html! {
-        (layout::bot_link(name, &leader.bot)) @if card.heading.state == TournamentState::Closed { " won " } @else { " leads " }
+        (bot_link(card, &leader.bot)) @if card.heading.state == TournamentState::Closed { " won " } @else { " leads " }
         a href={ "/t/" (name) } { (card.heading.title) }
         " after edition " (leader.edition) span.quiet { ", " (layout::relative(since, now)) }
     }

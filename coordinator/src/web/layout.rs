@@ -11,6 +11,7 @@ use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
 
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 
 /// A page with its title as heading and the session's login state.
 pub(super) fn page(title: &str, session: &Session, body: &Markup) -> Markup {
@@ -122,10 +123,6 @@ where
     format!("{number} {noun}")
 }
 
-pub(super) fn bot_link(tournament: &str, bot: &str) -> Markup {
-    html! { a href={ "/t/" (tournament) "/bots/" (bot) } { (bot) } }
-}
-
 /// The path of the page of a match, by the name of the match.
 pub(super) fn match_path(name: &str) -> String {
     let (tournament, number) = name.split_once('/').unwrap_or((name, ""));
@@ -148,12 +145,12 @@ pub(super) fn match_link(name: &str) -> Markup {
 }
 
 /// The bots of a match by seat, with scores and forfeits.
-pub(super) fn seats(tournament: &str, seats: &[MatchSeat]) -> Markup {
+pub(super) fn seats(tournament: &TournamentLinks, seats: &[MatchSeat]) -> Markup {
     html! {
         ol.seats {
             @for seat in seats {
                 li {
-                    (bot_link(tournament, &seat.bot)) " "
+                    (tournament.bot(&seat.bot)) " "
                     @if !seat.score.is_empty() { b { (format_score(&seat.score)) } }
                     @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
                     @if seat.bad_answers > 0 { " " em { (count(seat.bad_answers, "invalid reply", "invalid replies")) } }

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::api::escape;
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::{WebState, layout, sse, statistics};
 use crate::cache::Cache;
 
@@ -75,9 +76,10 @@ pub(super) async fn section(
             edition.number == board.edition && ["running", "planning"].contains(&&edition.state[..])
         });
     let url_query = page_query.to_query(page_query.offset);
+    let links = TournamentLinks::of(&session.service, tournament).await?;
     let live = changes.then(|| format!("/t/{tournament}/ranking/live?{url_query}"));
     Ok(html! {
-        section.board data-live=[live] { (standings(tournament, &board)) }
+        section.board data-live=[live] { (standings(&links, &board)) }
         div.below {
             (paging(page_query, &board))
             form.search method="get" action={ "/t/" (tournament) "/ranking" } role="search" {
@@ -104,15 +106,16 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let pages =
         session.service.watch_page(&session.caller, page_query.request(&tournament)).await?;
+    let links = TournamentLinks::of(&session.service, &tournament).await?;
     Ok(sse::viewer_stream(session, pages, move |update| {
         let cached = state.leaderboards.get_or_insert_with(update.id, OnceLock::new);
-        let markup = cached.get_or_init(|| standings(&tournament, &update.page).into_string());
+        let markup = cached.get_or_init(|| standings(&links, &update.page).into_string());
         PreEscaped(markup.clone())
     }))
 }
 
 /// The rows of the page.
-pub(super) fn standings(tournament: &str, board: &GetRankingResponse) -> Markup {
+pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse) -> Markup {
     let has_owners = board.standings.iter().any(|place| !place.owner.is_empty());
     let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
     let table = html! {
@@ -132,7 +135,7 @@ pub(super) fn standings(tournament: &str, board: &GetRankingResponse) -> Markup 
                 @for place in &board.standings {
                     tr data-bot=(place.bot) {
                         td.number { @if place.tied { "=" } (place.rank) }
-                        td.bot { (layout::bot_link(tournament, &place.bot)) @if has_owners { " " (owner(place)) } }
+                        td.bot { (tournament.bot(&place.bot)) @if has_owners { " " (owner(place)) } }
                         @for number in score(place, board.columns.len()) { td.number.score { (number) } }
                         td.number { (mean(place)) }
                         td.number { (place.matches) }

@@ -12,6 +12,7 @@ use time::format_description::well_known::Rfc3339;
 use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, flash, layout};
 use crate::access::Role;
@@ -115,6 +116,7 @@ async fn render(
     let workers = session.service.known_workers(&session.caller).await?;
     let names: Vec<_> = workers.into_iter().map(|worker| worker.name).collect();
     let error = result.as_ref().and_then(|result| result.as_ref().err());
+    let links = TournamentLinks::of(&session.service, tournament).await?;
     let body = html! {
         p {
             "Matches that were played on a machine or at a time that is not trusted are played again "
@@ -123,7 +125,7 @@ async fn render(
         }
         (layout::error_message(error.map(WebError::message)))
         (fields(tournament, query, &names))
-        @if let Some(Ok(response)) = &result { (preview(session, tournament, query, response)) }
+        @if let Some(Ok(response)) = &result { (preview(session, &links, query, response)) }
     };
     let page = TournamentPage::below(tournament, Tab::Organise, "Declare matches void");
     let page = page.render(session, &body).await;
@@ -167,7 +169,7 @@ fn fields(tournament: &str, query: &VoidQuery, workers: &[String]) -> Markup {
 /// The effect of declaring the matches void, and the confirmation form.
 fn preview(
     session: &Session,
-    tournament: &str,
+    tournament: &TournamentLinks,
     query: &VoidQuery,
     response: &VoidMatchesResponse,
 ) -> Markup {
@@ -193,7 +195,7 @@ fn preview(
     }
 }
 
-fn comparison_table(tournament: &str, response: &VoidMatchesResponse) -> Markup {
+fn comparison_table(tournament: &TournamentLinks, response: &VoidMatchesResponse) -> Markup {
     let score = response.columns.join(" ");
     let without = format!("{score} without");
     let heads = ["Rank", "Rank without", "Change", "Bot", &score, &without];
@@ -203,7 +205,7 @@ fn comparison_table(tournament: &str, response: &VoidMatchesResponse) -> Markup 
             td.number { (rank) }
             td.number { (rank_without) }
             td.number { @if change != 0 { (format!("{change:+}")) } }
-            td { (layout::bot_link(tournament, bot)) }
+            td { (tournament.bot(bot)) }
             td.number { (score.join(" ")) }
             td.number { (score_without.join(" ")) }
         }

@@ -8,7 +8,9 @@ use arbiter_games::Seat;
 use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
-use arbiter_replay::{Autoplay, Difference, Overview, STEPS_PER_CHUNK, StepSource, Viewer};
+use arbiter_replay::{
+    Autoplay, Difference, Overview, STEPS_PER_CHUNK, ShownNames, StepSource, Viewer,
+};
 use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -17,8 +19,9 @@ use serde::Deserialize;
 
 use super::error::WebError;
 use super::flash::Flash;
-use super::replay_cache::{self, ReplayChunk};
+use super::replay_cache::{self, ReplayChunk, Replayed};
 use super::session::{Anonymous, Session};
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, download, layout};
 use crate::service::ServiceError;
@@ -54,11 +57,12 @@ pub(super) async fn show(
     let replay = Replay::open(&session, &name, step).await?;
     let overview = replay.as_ref().ok().map(Replay::overview);
     let is_public = session.service.shows_record(&anonymous.caller, &name).await?;
+    let links = TournamentLinks::of(&session.service, &tournament).await?;
     let can_retry = status.state == "aside" && session.caller.is_organiser();
     let body = html! {
         (flash.message())
         @if status.seats.is_empty() { p { "Who plays is hidden while the leaderboards are frozen." } }
-        @else { (layout::scrollable("Seats", &seats(&status, overview))) }
+        @else { (layout::scrollable("Seats", &seats(&links, &status, overview))) }
         @if can_retry {
             (actions::button(
                 &session, &format!("{}/retry", layout::match_path(&name)), "Retry match", None))
@@ -120,8 +124,10 @@ impl Replay {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let games = session.service.games_of_match(name).await?;
+        let names = shown_names(session, name).await?;
         let render = move || {
-            let chunk = replay_cache::render_chunk(&games, &record, step / STEPS_PER_CHUNK)?;
+            let replayed = Replayed { games: &games, record: &record, names: &names };
+            let chunk = replay_cache::render_chunk(replayed, step / STEPS_PER_CHUNK)?;
             Ok((chunk.step(step)?, chunk))
         };
         let (shown, chunk) = run_replay(session, render).await?;
@@ -147,6 +153,14 @@ impl Replay {
     }
 }
 
+/// The names of the bots of a match, as pages show them.
+async fn shown_names(session: &Session, name: &str) -> Result<ShownNames, WebError> {
+    let request = GetMatchRequest { r#match: name.to_owned() };
+    let status = session.service.get_match(&session.caller, request).await?;
+    let links = TournamentLinks::of(&session.service, &status.tournament).await?;
+    Ok(links.in_replays(status.seats.iter().map(|seat| &seat.bot[..])))
+}
+
 /// A chunk of the steps of a match, for the viewer's script.
 pub(super) async fn steps(
     session: Session,
@@ -164,7 +178,13 @@ pub(super) async fn steps_of(
 ) -> Result<Response, WebError> {
     let record = session.service.record(&session.caller, name).await?;
     let games = session.service.games_of_match(name).await?;
-    let render = move || replay_cache::render_chunk(&games, &record, number);
+    let names = shown_names(session, name).await?;
+    let render = move || {
+        replay_cache::render_chunk(
+            Replayed { games: &games, record: &record, names: &names },
+            number,
+        )
+    };
     let chunk = run_replay(session, render).await?.chunk.ok_or_else(|| {
         WebError::new(StatusCode::NOT_FOUND, format!("match {name} has no chunk {number}"))
     })?;
@@ -231,7 +251,7 @@ fn details(status: &MatchStatus, edition: i32) -> Markup {
 }
 
 /// The seats with bots, scores and forfeits. With a replay, its forfeits are linked.
-fn seats(status: &MatchStatus, overview: Option<&Overview>) -> Markup {
+fn seats(links: &TournamentLinks, status: &MatchStatus, overview: Option<&Overview>) -> Markup {
     let forfeits = overview.map(|overview| &overview.forfeits[..]).unwrap_or_default();
     let forfeit_step = |number: usize| {
         let forfeit = forfeits.iter().find(|forfeit| forfeit.seat == Seat::from_index(number - 1));
@@ -253,7 +273,7 @@ fn seats(status: &MatchStatus, overview: Option<&Overview>) -> Markup {
                 @for (number, seat) in (1..).zip(&status.seats) {
                     tr {
                         td class={ "seat" (number) } { (number) }
-                        td { (layout::bot_link(&status.tournament, &seat.bot)) }
+                        td { (links.bot(&seat.bot)) }
                         td.number { (seat.version) }
                         td.number.score { (layout::format_score(&seat.score)) }
                         @if has_forfeits {

@@ -12,6 +12,7 @@ use super::api::escape;
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use crate::db::editions::EditionState;
 
@@ -120,6 +121,7 @@ async fn content(
         Some(status) => session.service.score_columns(&status.r#match).await?,
         None => Vec::new(),
     };
+    let links = TournamentLinks::of(&session.service, tournament).await?;
     let all = MatchesQuery { edition: query.edition, ..MatchesQuery::default() };
     Ok(html! {
         p {
@@ -129,7 +131,7 @@ async fn content(
         }
         (filters(&query))
         @if played.is_empty() { (no_matches(tournament, &query)) }
-        @else { (table(tournament, &columns, &played)) }
+        @else { (table(&links, &columns, &played)) }
         nav.paging aria-label="Pages" {
             @if query.after.is_some() { a href=(query.link(None)) { "First page" } }
             @if let Some(last) = last.filter(|_| has_next) {
@@ -186,7 +188,7 @@ fn no_matches(tournament: &str, query: &MatchesQuery) -> Markup {
     }
 }
 
-fn table(tournament: &str, columns: &[String], played: &[MatchStatus]) -> Markup {
+fn table(tournament: &TournamentLinks, columns: &[String], played: &[MatchStatus]) -> Markup {
     let has_params = played.iter().any(|status| !status.params.is_empty());
     let seats = format!("Seats and scores{}", layout::components(columns));
     let mut heads = vec!["Match", &seats, "Duration"];
@@ -206,7 +208,11 @@ fn table(tournament: &str, columns: &[String], played: &[MatchStatus]) -> Markup
 
 /// The newest matches of an edition, as a list for the margin of a page. Empty if there are none
 /// that the caller may see.
-pub(super) async fn newest(session: &Session, tournament: &str, edition: i32) -> Markup {
+pub(super) async fn newest(
+    session: &Session,
+    tournament: &TournamentLinks,
+    edition: i32,
+) -> Markup {
     let played = session.service.newest_matches(&session.caller, tournament, edition).await;
     let played = played.unwrap_or_default();
     html! {
@@ -218,7 +224,7 @@ pub(super) async fn newest(session: &Session, tournament: &str, edition: i32) ->
                         " "
                         @for (index, seat) in status.seats.iter().enumerate() {
                             @if index > 0 { " – " }
-                            (seat.bot)
+                            (tournament.label(&seat.bot))
                             @if let Some(first) = seat.score.first() { " " b { (first) } }
                             @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
                         }

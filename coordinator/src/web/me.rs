@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::{bots, layout};
 use crate::access::{Role, Token};
 use crate::service::{OwnBot, OwnMatch};
@@ -19,7 +20,8 @@ pub(super) async fn show(session: Session) -> Result<Response, WebError> {
     let body = if token.role.covers(Role::Player) {
         let bots = service.own_bots(caller).await?;
         let matches = service.own_matches(caller, &bots).await?;
-        html! { (identity(&token)) (own_bots(&bots)) (own_matches(&bots, &matches)) }
+        let handle = service.own_handle(caller).await?;
+        html! { (identity(&token)) (own_bots(handle.as_deref(), &bots)) (own_matches(&bots, &matches)) }
     } else {
         html! { (identity(&token)) p { "A worker's token has no bots." } }
     };
@@ -45,11 +47,12 @@ fn identity(token: &Token) -> Markup {
     }
 }
 
-fn own_bots(bots: &[OwnBot]) -> Markup {
+/// Without a handle the names of new bots are plain.
+fn own_bots(handle: Option<&str>, bots: &[OwnBot]) -> Markup {
     let heads = ["Bot", "Tournament", "Version", "Submitted", "State", "Place"];
     let row = |OwnBot { tournament, bot, place }: &OwnBot| {
         html! {
-            th scope="row" { (layout::bot_link(tournament, &bot.name)) }
+            th scope="row" { (TournamentLinks::with_owners(tournament).bot(&bot.name)) }
             td { a href={ "/t/" (tournament) } { (tournament) } }
             (bots::version_cells(bot))
             td { (bots::state(bot)) }
@@ -58,6 +61,9 @@ fn own_bots(bots: &[OwnBot]) -> Markup {
     };
     html! {
         h2 { "Your bots" }
+        @if let Some(handle) = handle {
+            p { "The names of your bots begin with " code { (handle) "/" } ". Commands also take them without it." }
+        }
         @if bots.is_empty() {
             p {
                 "You have not submitted a bot yet. Choose a tournament on the " a href="/" { "home page" }
@@ -82,7 +88,7 @@ fn own_matches(bots: &[OwnBot], matches: &[OwnMatch]) -> Markup {
     let row = |OwnMatch { tournament, bot, entry }: &OwnMatch| {
         html! {
             td { (layout::match_link(&entry.r#match)) }
-            td { (layout::bot_link(tournament, bot)) }
+            td { (TournamentLinks::with_owners(tournament).bot(bot)) }
             td { (seats(tournament, entry)) }
             td.number { (layout::format_score(&entry.score)) }
             td.forfeit { (entry.forfeit) }
@@ -106,10 +112,11 @@ fn own_matches(bots: &[OwnBot], matches: &[OwnMatch]) -> Markup {
 
 /// The bots of a match, seat 1 first.
 fn seats(tournament: &str, entry: &LogEntry) -> Markup {
+    let links = TournamentLinks::with_owners(tournament);
     html! {
         @for (index, bot) in entry.bots.iter().enumerate() {
             @if index > 0 { ", " }
-            (layout::bot_link(tournament, bot))
+            (links.bot(bot))
         }
     }
 }

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use super::error::{WebError, none_if};
 use super::match_page::{Replay, match_name};
 use super::session::{Anonymous, Session};
+use super::tournament_links::TournamentLinks;
 use super::{bare_page, layout, leaderboard, sse};
 use crate::service::ErrorKind;
 
@@ -62,12 +63,13 @@ pub(super) async fn show(
     let too_early = [ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
     let board = none_if(&too_early, board)?;
     let replay = next_replay(&session, &tournament, query).await?;
+    let links = TournamentLinks::of(&session.service, &tournament).await?;
     let live = format!("/t/{tournament}/projector/live");
     let body = html! {
         section aria-labelledby="top" {
             h1 #top { (tournament) }
             @match &board {
-                Some(board) => div data-live=(live) { (standings(board)) },
+                Some(board) => div data-live=(live) { (standings(&links, board)) },
                 None => p { "There is no leaderboard yet." },
             }
         }
@@ -98,7 +100,7 @@ pub(super) async fn show(
 }
 
 /// The rows of the leaderboard, with the columns that are read from a distance.
-fn standings(board: &GetRankingResponse) -> Markup {
+fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
     html! {
         p {
             @if board.official { "Official leaderboard" } @else { "Provisional leaderboard" }
@@ -116,7 +118,7 @@ fn standings(board: &GetRankingResponse) -> Markup {
                 @for place in &board.standings {
                     tr {
                         td.number { @if place.tied { "=" } (place.rank) }
-                        td.bot { (place.bot) }
+                        td.bot { (links.label(&place.bot)) }
                         @for number in leaderboard::score(place, board.columns.len()) {
                             td.number.score { (number) }
                         }
@@ -162,5 +164,8 @@ pub(super) async fn live(
     Path(tournament): Path<String>,
 ) -> Result<impl IntoResponse, WebError> {
     let pages = session.service.watch_page(&session.caller, top(&tournament)).await?;
-    Ok(sse::viewer_stream(session, pages, move |update| -> Markup { standings(&update.page) }))
+    let links = TournamentLinks::of(&session.service, &tournament).await?;
+    Ok(sse::viewer_stream(session, pages, move |update| -> Markup {
+        standings(&links, &update.page)
+    }))
 }

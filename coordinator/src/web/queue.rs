@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::{layout, organise};
 use crate::db::lease_details::{LeaseDetails, LeasedWork};
 use crate::db::workers::Worker;
@@ -86,7 +87,7 @@ fn lease_line(lease: &LeaseDetails) -> Markup {
             LeasedWork::Matches(first, count) => {
                 (count) " matches from " (layout::match_link(&first.to_string()))
             }
-            LeasedWork::Trial(bot, version) => { "trial of " (layout::bot_link(tournament, bot)) " " (version) }
+            LeasedWork::Trial(bot, version) => { "trial of " (TournamentLinks::with_owners(tournament).bot(bot)) " " (version) }
         }
     }
 }

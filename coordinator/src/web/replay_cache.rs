@@ -3,10 +3,10 @@
 //! To render one step, the whole record must be replayed through the rules. A viewer needs many
 //! steps, one after the other. So a replay renders several chunks of steps at once and caches them
 //! as the browser receives them ([`arbiter_replay::ChunkEncoder`]); the next thousand steps need no
-//! replay. The key is the hash of the record as this viewer may see it, so access is checked
-//! before, for every request. The least recently used replay is evicted first.
+//! replay. The key is the hash of the record as this viewer may see it and of the shown names, so
+//! access is checked before, for every request. The least recently used replay is evicted first.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -14,8 +14,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arbiter_games::Games;
-use arbiter_replay::{ChunkEncoder, Difference, Overview, STEPS_PER_CHUNK};
-use blake3::Hash;
+use arbiter_replay::{ChunkEncoder, Difference, Overview, STEPS_PER_CHUNK, ShownNames};
+use blake3::{Hash, Hasher};
 use maud::PreEscaped;
 
 use crate::cache::Cache;
@@ -28,6 +28,26 @@ const STEPS_PER_REPLAY: usize = CHUNKS_PER_REPLAY * STEPS_PER_CHUNK;
 const MAX_CACHE_BYTES: usize = 64 << 20;
 
 static CACHE: LazyLock<ReplayCache> = LazyLock::new(|| ReplayCache::new(MAX_CACHE_BYTES));
+
+/// What is replayed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replayed<'a> {
+    pub(super) games: &'a Games,
+    /// The compressed record.
+    pub(super) record: &'a [u8],
+    /// The names to show instead of those in the record.
+    pub(super) names: &'a ShownNames,
+}
+
+impl Replayed<'_> {
+    /// The key of its chunks, which contain the shown names.
+    fn key(&self) -> Hash {
+        let names: BTreeMap<_, _> = self.names.iter().collect();
+        let mut hasher = Hasher::new();
+        hasher.update(self.record).update(format!("{names:?}").as_bytes());
+        hasher.finalize()
+    }
+}
 
 /// A chunk of a replay.
 #[derive(Debug)]
@@ -55,11 +75,10 @@ impl ReplayChunk {
 /// # Errors
 /// The first difference between the record and the rules.
 pub(super) fn render_chunk(
-    games: &Games,
-    record: &[u8],
+    replayed: Replayed<'_>,
     number: usize,
 ) -> Result<ReplayChunk, Difference> {
-    CACHE.render_chunk(games, record, number)
+    CACHE.render_chunk(replayed, number)
 }
 
 /// A cached replay: the chunks rendered so far, by number.
@@ -109,16 +128,15 @@ impl ReplayCache {
     /// Returns a chunk from the cache, or replays the record.
     fn render_chunk(
         &self,
-        games: &Games,
-        record: &[u8],
+        replayed: Replayed<'_>,
         number: usize,
     ) -> Result<ReplayChunk, Difference> {
-        let hash = blake3::hash(record);
-        let cached = self.replays.get(&hash, None).and_then(|replay| replay.chunk(number));
+        let key = replayed.key();
+        let cached = self.replays.get(&key, None).and_then(|replay| replay.chunk(number));
         if let Some(chunk) = cached {
             return Ok(chunk);
         }
-        let replay = self.replay_and_insert(games, hash, record, number)?;
+        let replay = self.replay_and_insert(replayed, key, number)?;
         let overview = Arc::clone(&replay.overview);
         Ok(ReplayChunk { overview, chunk: replay.chunks.get(&number).cloned() })
     }
@@ -127,32 +145,31 @@ impl ReplayCache {
     /// during the replay.
     fn replay_and_insert(
         &self,
-        games: &Games,
-        hash: Hash,
-        record: &[u8],
+        replayed: Replayed<'_>,
+        key: Hash,
         number: usize,
     ) -> Result<Arc<CachedReplay>, Difference> {
-        let mut replay = replay_chunks(games, record, number)?;
+        let mut replay = replay_chunks(replayed, number)?;
         #[cfg(test)]
         self.replay_count.fetch_add(1, Ordering::Relaxed);
-        if let Some(earlier) = self.replays.get(&hash, None) {
+        if let Some(earlier) = self.replays.get(&key, None) {
             replay.chunks.extend(earlier.chunks.clone());
         }
-        Ok(self.replays.insert(hash, replay))
+        Ok(self.replays.insert(key, replay))
     }
 }
 
 /// Replays a record and renders the chunk with this number and its neighbours.
-fn replay_chunks(games: &Games, record: &[u8], number: usize) -> Result<CachedReplay, Difference> {
+fn replay_chunks(replayed: Replayed<'_>, number: usize) -> Result<CachedReplay, Difference> {
     let first_chunk = number - number % CHUNKS_PER_REPLAY;
     let begin = first_chunk.saturating_mul(STEPS_PER_CHUNK);
     let steps = begin..begin.saturating_add(STEPS_PER_REPLAY);
     let mut encoder = ChunkEncoder::default();
     let mut chunks = Vec::new();
     let overview = arbiter_replay::visit_steps(
-        games,
-        arbiter_replay::unpack(record)?,
-        steps,
+        replayed.games,
+        arbiter_replay::unpack(replayed.record)?,
+        (steps, replayed.names),
         |names, step| {
             encoder.push(step.render(names).into_string());
             if encoder.steps() == STEPS_PER_CHUNK {
@@ -197,7 +214,8 @@ mod tests {
 
     fn render(cache: &ReplayCache, record: &[u8], step: usize) -> Option<String> {
         let number = step / STEPS_PER_CHUNK;
-        let chunk = cache.render_chunk(&Games::built_in(), record, number).unwrap();
+        let replayed = Replayed { record, games: &Games::built_in(), names: &ShownNames::new() };
+        let chunk = cache.render_chunk(replayed, number).unwrap();
         chunk.step(step).unwrap().map(|step| step.0)
     }
 
@@ -229,7 +247,9 @@ mod tests {
         for (record, expected) in matches.iter().chain(&matches).chain(&matches[1..]) {
             assert_eq!(render(&cache, record, 2).as_ref(), Some(&expected[2]));
             assert!(cache.replays.weight() <= max_bytes);
-            assert!(cache.replays.get(&blake3::hash(record), None).is_some(), "the latest stays");
+            let replayed =
+                Replayed { record, games: &Games::built_in(), names: &ShownNames::new() };
+            assert!(cache.replays.get(&replayed.key(), None).is_some(), "the latest stays");
         }
         let empty = ReplayCache::new(0);
         assert_eq!(render(&empty, &matches[0].0, 5).as_ref(), Some(&matches[0].1[5]));

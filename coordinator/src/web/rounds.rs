@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{bracket, download, layout};
 
@@ -57,17 +58,18 @@ async fn content(
     let mut stages = response.stages.iter();
     let stage = stages.find(|stage| stage.number == response.stage);
     let stage = stage.expect("the response describes one of its stages");
+    let links = &TournamentLinks::of(&session.service, tournament).await?;
     Ok(html! {
         p { "Edition " (response.edition) ". " (summary(&response)) }
         @if response.stages.len() > 1 { (stage_links(&response)) }
         p { (stage_state(stage)) }
-        (advanced(tournament, stage))
+        (advanced(links, stage))
         h2 { (standings_title(stage, response.counted_rounds)) }
-        (standings(tournament, stage, &response))
+        (standings(links, stage, &response))
         @if let Some(note) = note(stage) { p.quiet { (note) } }
         @match (&bracket, stage.kind.as_str()) {
-            (Some(bracket), _) => (bracket::drawing(tournament, bracket)),
-            (None, "swiss" | "ladder") => (selected_round(tournament, stage, &response)),
+            (Some(bracket), _) => (bracket::drawing(links, bracket)),
+            (None, "swiss" | "ladder") => (selected_round(links, stage, &response)),
             (None, _) => (other_pages(tournament, response.edition)),
         }
         @if response.has_report {
@@ -147,14 +149,14 @@ fn stage_state(stage: &RoundsStage) -> Markup {
 }
 
 /// The bots that advanced.
-fn advanced(tournament: &str, stage: &RoundsStage) -> Markup {
+fn advanced(tournament: &TournamentLinks, stage: &RoundsStage) -> Markup {
     html! {
         @if !stage.advanced.is_empty() {
             p {
                 "To stage " (stage.number + 1) " advanced: "
                 @for (index, bot) in stage.advanced.iter().enumerate() {
                     @if index > 0 { ", " }
-                    (layout::bot_link(tournament, bot))
+                    (tournament.bot(bot))
                 }
                 "."
             }
@@ -189,7 +191,11 @@ fn note(stage: &RoundsStage) -> Option<&'static str> {
 }
 
 /// The table of the standings. Its columns are what decides the ranks.
-fn standings(tournament: &str, stage: &RoundsStage, response: &GetRoundsResponse) -> Markup {
+fn standings(
+    tournament: &TournamentLinks,
+    stage: &RoundsStage,
+    response: &GetRoundsResponse,
+) -> Markup {
     let mut heads = vec!["Rank", "Bot"];
     heads.extend(match stage.kind.as_str() {
         "swiss" => vec!["Points", "Buchholz", "Sonneborn–Berger", "Number"],
@@ -207,7 +213,7 @@ fn standings(tournament: &str, stage: &RoundsStage, response: &GetRoundsResponse
     let row = |row: &StageStanding| {
         html! {
             td.number { @if row.tied { "=" } (row.rank) }
-            td { (layout::bot_link(tournament, &row.bot)) }
+            td { (tournament.bot(&row.bot)) }
             @if !row.group.is_empty() { td { (row.group) } }
             @for number in numbers(row) { td.number { (number) } }
             @for number in &row.score { td.number { (number) } }
@@ -231,7 +237,11 @@ fn numbers(row: &StageStanding) -> Vec<String> {
 }
 
 /// The pairings of the selected round, with links to the rounds beside it.
-fn selected_round(tournament: &str, stage: &RoundsStage, response: &GetRoundsResponse) -> Markup {
+fn selected_round(
+    tournament: &TournamentLinks,
+    stage: &RoundsStage,
+    response: &GetRoundsResponse,
+) -> Markup {
     let Some(round) = response.rounds.iter().find(|round| round.number == response.round) else {
         return html! {};
     };
@@ -249,10 +259,10 @@ fn selected_round(tournament: &str, stage: &RoundsStage, response: &GetRoundsRes
 }
 
 /// The pairings of a round.
-fn pairings(tournament: &str, round: &StageRound) -> Markup {
+fn pairings(tournament: &TournamentLinks, round: &StageRound) -> Markup {
     let bot = |bot: Option<&MeetingBot>| {
         html! {
-            td { @if let Some(bot) = bot { (layout::bot_link(tournament, &bot.bot)) } @else { "bye" } }
+            td { @if let Some(bot) = bot { (tournament.bot(&bot.bot)) } @else { "bye" } }
             td.number { @if let Some(points) = bot.and_then(|bot| bot.points) { (points) } }
         }
     };

@@ -12,6 +12,7 @@ use super::api::escape;
 use super::error::{WebError, none_if};
 use super::layout;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use crate::db::entrants::Roster;
 use crate::db::matches::Match;
@@ -72,6 +73,7 @@ async fn content(
     } else {
         Vec::new()
     };
+    let links = &TournamentLinks::of(&session.service, tournament).await?;
     let has_next = planned.len() > MATCHES_PER_PAGE as usize;
     planned.truncate(MATCHES_PER_PAGE as usize);
     let last = planned.last().filter(|_| has_next).map(|planned| planned.number.0);
@@ -87,7 +89,7 @@ async fn content(
             p { "This schedule is too large to certify here. Run " code { "arbiter tournament schedule " (tournament) " --certificate" } "." }
             p { (seed_origin(beacon.as_ref(), edition.number)) }
         }
-        (seat_count_table(tournament, &roster, &seat_counts))
+        (seat_count_table(links, &roster, &seat_counts))
         h2 { "Matches" }
         form.search method="get" role="search" {
             input type="hidden" name="edition" value=(edition.number);
@@ -95,7 +97,7 @@ async fn content(
             input #bot name="bot" value=(bot);
             button type="submit" { "Show" }
         }
-        (match_table(tournament, &roster, &planned))
+        (match_table(links, &roster, &planned))
         nav.paging aria-label="Pages" {
             @if after.is_some() { a href=(query) { "First page" } }
             @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next page" } }
@@ -140,7 +142,11 @@ fn certificate_section(certificate: &v1::Certificate) -> Markup {
 }
 
 /// The number of matches of each bot, in total and in each seat.
-fn seat_count_table(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i64>)]) -> Markup {
+fn seat_count_table(
+    tournament: &TournamentLinks,
+    roster: &Roster,
+    counts: &[(Entrant, Vec<i64>)],
+) -> Markup {
     let seats = counts.iter().map(|(_, seats)| seats.len()).max().unwrap_or(0);
     let mut heads = vec!["Bot".to_owned(), "Matches".to_owned()];
     heads.extend((1..=seats).map(|seat| format!("Seat {seat}")));
@@ -162,13 +168,13 @@ fn seat_count_table(tournament: &str, roster: &Roster, counts: &[(Entrant, Vec<i
     }
 }
 
-fn entrant_link(tournament: &str, roster: &Roster, entrant: Entrant) -> Markup {
-    layout::bot_link(tournament, roster.get(entrant).map_or("?", |named| &named.name))
+fn entrant_link(tournament: &TournamentLinks, roster: &Roster, entrant: Entrant) -> Markup {
+    tournament.bot(roster.get(entrant).map_or("?", |named| &named.name))
 }
 
-fn match_table(tournament: &str, roster: &Roster, planned: &[Match]) -> Markup {
+fn match_table(tournament: &TournamentLinks, roster: &Roster, planned: &[Match]) -> Markup {
     let row = |planned: &Match| {
-        let name = MatchName { tournament: tournament.to_owned(), number: planned.number };
+        let name = MatchName { tournament: tournament.to_string(), number: planned.number };
         html! {
             td { (layout::match_link(&name.to_string())) }
             td {

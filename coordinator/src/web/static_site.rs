@@ -12,13 +12,14 @@ use arbiter_proto::v1::{
     Bot, Certificate, Edition, GetRankingResponse, GetStatisticsResponse, MatchStatus, Standing,
     Tournament,
 };
-use arbiter_replay::without_bidi_controls;
+use arbiter_replay::{ShownNames, without_bidi_controls};
 use maud::{DOCTYPE, Markup, html};
 
 pub use self::meetings::Meetings;
 pub use super::csv_export::{MatchTable, bots_text, ranking_text, statistics_text};
 use super::layout::{self, count, label};
 use super::settings_in_words::topics;
+use super::tournament_links::TournamentLinks;
 use super::{about, markdown};
 use crate::service::counted_certificate;
 use crate::tournament::beacon::seed_origin;
@@ -38,6 +39,8 @@ pub fn icon() -> &'static str {
 #[derive(Clone, Debug)]
 pub struct StaticSite {
     tournament: Tournament,
+    bots: Vec<String>,
+    names: TournamentLinks,
     /// The labels and paths of the pages that every page links to.
     tabs: Vec<(&'static str, &'static str)>,
 }
@@ -46,8 +49,8 @@ pub struct StaticSite {
 pub type BotEntry<'a> = (&'a Bot, Option<&'a Standing>);
 
 impl StaticSite {
-    /// A site of this tournament, with or without statistics.
-    pub fn new(tournament: Tournament, has_statistics: bool) -> Self {
+    /// A site of this tournament with these bots, with or without statistics.
+    pub fn new(tournament: Tournament, bots: &[Bot], has_statistics: bool) -> Self {
         let mut tabs = vec![
             ("Tournament", paths::INDEX),
             ("Bots", paths::BOTS),
@@ -59,7 +62,14 @@ impl StaticSite {
             ("Data", paths::DATA),
         ];
         tabs.retain(|(_, path)| has_statistics || *path != paths::STATISTICS);
-        Self { tournament, tabs }
+        let bots: Vec<_> = bots.iter().map(|bot| bot.name.clone()).collect();
+        let names = TournamentLinks::among(&tournament.name, &bots);
+        Self { tournament, bots, names, tabs }
+    }
+
+    /// The names to show in replays.
+    pub fn shown_names(&self) -> ShownNames {
+        self.names.in_replays(self.bots.iter().map(String::as_str))
     }
 
     /// The title of the tournament, or its name.
@@ -119,7 +129,7 @@ impl StaticSite {
                 @else { "It is " (state) "." }
             }
             h2 { "Leaderboard" }
-            (Self::leaderboard(ranking))
+            (self.leaderboard(ranking))
             h2 { "Editions" }
             p { "An edition is one complete schedule over fixed versions. The last complete edition is official." }
             (self.editions(editions))
@@ -144,7 +154,7 @@ impl StaticSite {
         layout::table("Editions", "editions", &heads, self.tournament.editions.iter().map(row))
     }
 
-    fn leaderboard(ranking: &GetRankingResponse) -> Markup {
+    fn leaderboard(&self, ranking: &GetRankingResponse) -> Markup {
         let mut heads = vec!["Rank".to_owned(), "Bot".to_owned(), "Version".to_owned()];
         heads.push("Matches".to_owned());
         heads.extend(ranking.columns.iter().map(|column| label(column)));
@@ -152,7 +162,7 @@ impl StaticSite {
         let row = |place: &Standing| {
             html! {
                 td.number { (place.rank) @if place.tied { "=" } }
-                th scope="row" { (place.bot) @if !place.owner.is_empty() { " (" (place.owner) ")" } }
+                th scope="row" { (self.names.label(&place.bot)) @if !place.owner.is_empty() { " (" (place.owner) ")" } }
                 td.number { (place.version) }
                 td.number { (place.matches) }
                 @for index in 0..ranking.columns.len() {
@@ -176,7 +186,7 @@ impl StaticSite {
     /// The leaderboard of an edition.
     pub fn ranking(&self, ranking: &GetRankingResponse) -> String {
         let heading = format!("Leaderboard of edition {}", ranking.edition);
-        self.page(&paths::ranking(ranking.edition), &heading, &Self::leaderboard(ranking))
+        self.page(&paths::ranking(ranking.edition), &heading, &self.leaderboard(ranking))
     }
 
     /// All bots.
@@ -185,7 +195,7 @@ impl StaticSite {
         let row = |(bot, standing): BotEntry<'_>| {
             let newest = bot.newest.as_ref();
             html! {
-                th scope="row" { (bot.name) }
+                th scope="row" { (self.names.label(&bot.name)) }
                 td { @if bot.owner.is_empty() { "house bot" } @else { (bot.owner) } @if bot.withdrawn { ", withdrawn" } }
                 td.number { @if let Some(newest) = newest { (newest.number) } @else { "–" } }
                 td.number { @if let Some(standing) = standing { (standing.rank) } @else { "–" } }
@@ -208,7 +218,7 @@ impl StaticSite {
         let rows = all.statistics.iter().map(|bot| {
             html! {
                 td.number { (bot.rank) @if bot.tied { "=" } }
-                th scope="row" { (bot.bot) }
+                th scope="row" { (self.names.label(&bot.bot)) }
                 td.number { (bot.matches) }
                 td.number { (format!("{:.3}", bot.mean)) (margin(bot.margin, 3)) }
                 td.number {
@@ -235,10 +245,10 @@ impl StaticSite {
     pub fn head_to_head(&self, ranking: &GetRankingResponse, meetings: &Meetings) -> String {
         let bots: Vec<_> = ranking.standings.iter().map(|place| &place.bot[..]).collect();
         let mut heads = vec![html! { "Bot" }];
-        heads.extend(bots.iter().map(|bot| html! { span { (bot) } }));
+        heads.extend(bots.iter().map(|bot| html! { span { (self.names.label(bot)) } }));
         let rows = bots.iter().map(|bot| {
             html! {
-                th scope="row" { (bot) }
+                th scope="row" { (self.names.label(bot)) }
                 @for other in &bots {
                     td { @match meetings.of(bot, other) {
                         Some([won, drawn, lost]) => { (won) "–" (drawn) "–" (lost) },
@@ -273,7 +283,7 @@ impl StaticSite {
             let match_number = paths::match_number(status);
             html! {
                 th scope="row" { (match_number) }
-                td { (seats_and_scores(status)) }
+                td { (seats_and_scores(&self.names, status)) }
                 td { (status.params) }
                 td.number { (layout::format_millis(status.wall_ms)) }
                 td {
@@ -362,12 +372,12 @@ fn certificate_section(certificate: &Certificate) -> Markup {
 }
 
 /// The bots of a match with their scores.
-fn seats_and_scores(status: &MatchStatus) -> Markup {
+fn seats_and_scores(names: &TournamentLinks, status: &MatchStatus) -> Markup {
     html! {
         ol.seats {
             @for seat in &status.seats {
                 li {
-                    (seat.bot) " " span.score { (layout::format_score(&seat.score)) }
+                    (names.label(&seat.bot)) " " span.score { (layout::format_score(&seat.score)) }
                     @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
                     @if seat.bad_answers > 0 { " " em { (count(seat.bad_answers, "invalid reply", "invalid replies")) } }
                 }

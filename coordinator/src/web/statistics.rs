@@ -16,6 +16,7 @@ use super::chart::{self, Interval};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use crate::service::ErrorKind;
 
@@ -75,7 +76,10 @@ pub(super) async fn show(
         pairs: true,
     };
     let content = match session.service.get_statistics(&session.caller, request).await {
-        Ok(statistics) => Ok(page(&tournament, query, statistics)),
+        Ok(statistics) => {
+            let links = TournamentLinks::of(&session.service, &tournament).await?;
+            Ok(page(&links, query, statistics))
+        }
         // They are computed now.
         Err(error) if error.kind() == ErrorKind::Unavailable => Ok(
             html! { p role="status" { (layout::sentence(error.message())) } p { a href="" { "Try again" } } },
@@ -85,7 +89,11 @@ pub(super) async fn show(
     TournamentPage::new(&tournament, Tab::Statistics).respond(&session, content).await
 }
 
-fn page(tournament: &str, query: StatisticsQuery, mut all: GetStatisticsResponse) -> Markup {
+fn page(
+    tournament: &TournamentLinks,
+    query: StatisticsQuery,
+    mut all: GetStatisticsResponse,
+) -> Markup {
     sort(&mut all.statistics, query.sort);
     html! {
         (question(&all))
@@ -149,7 +157,11 @@ fn sort(rows: &mut [BotStatistics], order: Order) {
     }
 }
 
-fn table(tournament: &str, query: StatisticsQuery, all: &GetStatisticsResponse) -> Markup {
+fn table(
+    tournament: &TournamentLinks,
+    query: StatisticsQuery,
+    all: &GetStatisticsResponse,
+) -> Markup {
     let interval = |row: &BotStatistics| Interval { mean: row.mean, margin: row.margin };
     let range = chart::range(all.statistics.iter().map(interval));
     let heading = |label: &str, order: Order| {
@@ -178,7 +190,7 @@ fn table(tournament: &str, query: StatisticsQuery, all: &GetStatisticsResponse) 
                 @for row in &all.statistics {
                     tr data-bot=(row.bot) {
                         td.number { @if row.tied { "=" } (row.rank) }
-                        td { (layout::bot_link(tournament, &row.bot)) }
+                        td { (tournament.bot(&row.bot)) }
                         td.number { (ranks(row)) }
                         td { (chart::rank_set(row.rank_set, row.rank, all.bots)) }
                         td.number { (format!("{:.3}", row.mean)) }
@@ -210,7 +222,7 @@ pub(super) fn possible_ranks(RankSet { best, worst }: RankSet) -> String {
 }
 
 /// For each two bots of the page, the probability that the row's bot is above the column's bot.
-fn probabilities(tournament: &str, all: &GetStatisticsResponse) -> Markup {
+fn probabilities(tournament: &TournamentLinks, all: &GetStatisticsResponse) -> Markup {
     let pair = |row: &str, column: &str| {
         let is = |pair: &&PairStatistics| {
             (pair.bot == row && pair.other == column) || (pair.bot == column && pair.other == row)
@@ -230,7 +242,7 @@ fn probabilities(tournament: &str, all: &GetStatisticsResponse) -> Markup {
     heads.extend(compared.iter().map(|column| html! { span { (column.bot) } }));
     let row = |row: &&BotStatistics| {
         html! {
-            th scope="row" { (layout::bot_link(tournament, &row.bot)) }
+            th scope="row" { (tournament.bot(&row.bot)) }
             @for column in &compared {
                 @if row.bot == column.bot { td.none {} } @else { (cell(pair(&row.bot, &column.bot))) }
             }

@@ -17,6 +17,7 @@ use super::flash::Flash;
 use super::leaderboard::{self, LeaderboardQuery};
 use super::organise::set_aside;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{announcements, layout, matches, sse};
 use crate::service::{ErrorKind, ServiceError};
@@ -70,7 +71,8 @@ async fn beside_state(
     let aside = matches_set_aside(session, details).await?;
     let mut newest = html! {};
     if let Some(edition) = details.editions.first() {
-        newest = matches::newest(session, &details.name, edition.number).await;
+        let links = TournamentLinks::of(&session.service, &details.name).await?;
+        newest = matches::newest(session, &links, edition.number).await;
     }
     Ok(html! {
         div.columns {
@@ -185,13 +187,14 @@ pub(super) async fn live(
 ) -> Result<impl IntoResponse, WebError> {
     let request = WatchEditionRequest { tournament: tournament.clone(), edition: None };
     let updates = session.service.watch_edition(&session.caller, request).await?;
+    let links = TournamentLinks::of(&session.service, &tournament).await?;
     let reader = session.clone();
     let updates = updates.then(move |edition| {
         let reader = reader.clone();
-        let tournament = tournament.clone();
+        let links = links.clone();
         async move {
             let edition = edition?;
-            let newest = matches::newest(&reader, &tournament, edition.number).await;
+            let newest = matches::newest(&reader, &links, edition.number).await;
             let state = edition_state(&edition, reader.service.now());
             Ok::<_, ServiceError>(html! { (state) (newest) })
         }

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use super::error::{WebError, none_if};
 use super::flash::Flash;
 use super::session::Session;
+use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, bot, layout, sse};
 use crate::service::trial_is_over;
@@ -19,11 +20,14 @@ use crate::service::trial_is_over;
 /// The page of a version.
 pub(super) async fn show(
     session: Session,
-    Path((tournament, name, number)): Path<(String, String, i32)>,
+    Path((tournament, bot, number)): Path<(String, String, i32)>,
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
-    let request = GetBotRequest { tournament: tournament.clone(), bot: name.clone() };
+    let request = GetBotRequest { tournament: tournament.clone(), bot };
     let response = session.service.get_bot(&session.caller, request).await?;
+    // The request may have left out the owner.
+    let name = response.bot.as_ref().map(|bot| bot.name.clone()).unwrap_or_default();
+    let links = TournamentLinks::of(&session.service, &tournament).await?;
     let version = response.versions.iter().find(|version| version.number == number);
     let version = version.cloned().ok_or_else(|| {
         let message = format!("{name} of {tournament} has no version {number}");
@@ -38,7 +42,7 @@ pub(super) async fn show(
         version: Some(version.clone()),
         ..TrialStatus::default()
     });
-    let path = format!("/t/{tournament}/bots/{name}/versions/{number}");
+    let path = format!("{}/versions/{number}", links.bot_path(&name));
     let is_live = is_visible && !trial_is_over(&status);
     let live = is_live.then(|| format!("{path}/live"));
     let organiser = session.caller.is_organiser();
@@ -46,7 +50,7 @@ pub(super) async fn show(
     let body = html! {
         (flash.message())
         p {
-            (layout::bot_link(&tournament, &name)) ", submitted " (layout::timestamp(version.submitted_at_us))
+            (links.bot(&name)) ", submitted " (layout::timestamp(version.submitted_at_us))
             "; digest " code.hash { (layout::hex(&version.digest)) }
         }
         section data-live=[live] aria-live="polite" { (trial(&status)) }
@@ -54,9 +58,9 @@ pub(super) async fn show(
         @if can_retry { (actions::button(&session, &format!("{path}/retry"), "Retry trial", None)) }
         @if let Some(bot) = &response.bot { (bot::bot_actions(&session, &tournament, bot, organiser)) }
     };
-    let title = format!("{name} version {number}");
+    let title = format!("{} version {number}", links.label(&name));
     let page = TournamentPage::below(&tournament, Tab::Bots, title);
-    let page = page.with_parent(&name, format!("/t/{tournament}/bots/{name}"));
+    let page = page.with_parent(links.label(&name), links.bot_path(&name));
     Ok(page.render(&session, &body).await)
 }
 

@@ -93,7 +93,7 @@ impl SiteExport<'_> {
             ));
         }
         let has_statistics = fetched.statistics.is_some();
-        let site = StaticSite::new(fetched.tournament.clone(), has_statistics);
+        let site = StaticSite::new(fetched.tournament.clone(), &fetched.bots, has_statistics);
         self.write_pages(server, &writer, &site, &fetched).await?;
         let replays = self.write_replays(server, &writer, &site, &matches).await?;
         self.write_matches(server, &writer, &site, &fetched, &replays).await?;
@@ -187,6 +187,7 @@ impl SiteExport<'_> {
         numbers.sort_unstable_by(|one, other| other.cmp(one));
         numbers.truncate(self.max_replays.unwrap_or(usize::MAX));
         let bar = progress::bar(numbers.len(), "replays");
+        let names = site.shown_names();
         let mut written = HashSet::new();
         for number in numbers {
             let name = MatchName { tournament: self.data.tournament.clone(), number };
@@ -204,7 +205,7 @@ impl SiteExport<'_> {
             let path = paths::replay(number.0);
             let list = format!("{}{}", paths::up(&path), paths::FIRST_MATCHES);
             let back = Some(("Matches", &list[..]));
-            let page = replay_page(self.games, &text[..], Some(&title), back);
+            let page = replay_page(self.games, &text[..], Some(&title), back, &names);
             let page = page.map_err(|difference| {
                 Failure::Negative(format!("the record of {name} cannot be replayed: {difference}"))
             })?;

@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arbiter_games::{ClockRules, Games, Params, Seed};
+use arbiter_games::{ClockRules, EntrantName, Games, Params, Seed};
 use arbiter_replay::{Header, RecordedPackage, Verified};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -98,9 +98,14 @@ impl ExpectedMatch {
         }
         let recorded_bots: Vec<_> = header.seats.iter().map(|seat| seat.bot.to_string()).collect();
         let origin = if plan.is_some() { "the published seed" } else { MATCHES };
-        (recorded_bots != *bots).then(|| {
+        let in_matches = |bot: &String| {
+            let name = bot.parse::<EntrantName>().ok();
+            name.map_or_else(|| bot.clone(), |name| name.in_matches().to_string())
+        };
+        let expected_bots: Vec<_> = bots.iter().map(in_matches).collect();
+        (recorded_bots != expected_bots).then(|| {
             let recorded = recorded_bots.join(", ");
-            let expected = bots.join(", ");
+            let expected = expected_bots.join(", ");
             format!("match {number} seats {recorded}, {origin} gives {expected}")
         })
     }

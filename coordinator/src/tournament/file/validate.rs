@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use arbiter_games::{BotName, Micros, Seed, StartError};
+use arbiter_games::{BotName, EntrantName, Micros, Seed, StartError};
 use arbiter_proto::limits::Bytes;
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::{Knockout, Schedule, Seeding, SwissRules};
@@ -79,7 +79,7 @@ fn panel(names: &[String], source: &Source) -> Result<(), FileError> {
         return Err(source.blame("schedule", "panel", cause));
     }
     let check = |name: &String| {
-        let checked = name.parse::<BotName>().map(drop);
+        let checked = name.parse::<EntrantName>().map(drop);
         checked.map_err(|error| source.blame("schedule", "panel", &format!("{name}: {error}")))
     };
     names.iter().try_for_each(check)

@@ -130,6 +130,8 @@ resource! {
         name: String;
         /// Whether it was revoked.
         revoked: bool;
+        /// With which the names of its bots begin; null if it is not a player's.
+        handle: Option<String> = non_empty(message.handle);
     }
 }
 

@@ -92,10 +92,9 @@ forward! {
 
 impl Handler for GetBot {
     async fn handle(self, context: &RequestContext) -> Result<Bot, Problem> {
-        let request = v1::ListBotsRequest { tournament: self.tournament };
-        let bots = context.service.list_bots(context.caller(), request).await?.bots;
-        let bot = bots.into_iter().find(|bot| bot.name == self.bot);
-        bot.map(Bot::from).ok_or_else(|| Problem::not_found("bot", &self.bot))
+        let request = v1::GetBotRequest { tournament: self.tournament, bot: self.bot };
+        let response = context.service.get_bot(context.caller(), request).await?;
+        Ok(response.bot.unwrap_or_default().into())
     }
 }
 

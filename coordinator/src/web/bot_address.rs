@@ -1,0 +1,75 @@
+//! Addresses of bots with an owner: `/t/cup/bots/ada/mybot`.
+//!
+//! Routes have one segment for a bot, so this joins the two segments of such a name, as if the
+//! client had sent `ada%2Fmybot`, before the routes see the address. A word that can follow a bot
+//! in an address is never taken for the second segment: no player's bot may have it as its name.
+
+use axum::extract::Request;
+use axum::http::uri::{PathAndQuery, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::service::RESERVED_BOT_NAMES;
+
+/// What comes before the name of a bot: the segments of the path, where `*` is any tournament.
+const PREFIXES: [&[&str]; 2] =
+    [&["", "t", "*", "bots"], &["", "api", "v1", "tournaments", "*", "bots"]];
+
+/// Joins the owner and the short name in the address of a request.
+pub(super) async fn join_owner(mut request: Request, next: Next) -> Response {
+    if let Some(uri) = joined(request.uri()) {
+        *request.uri_mut() = uri;
+    }
+    next.run(request).await
+}
+
+/// The address with both parts of the bot's name in one segment. `None` if it is so already.
+fn joined(uri: &Uri) -> Option<Uri> {
+    let mut segments: Vec<_> = uri.path().split('/').map(str::to_owned).collect();
+    let is_prefix = |prefix: &&&[&str]| {
+        let has_names = segments.len() > prefix.len() + 1;
+        let pairs = prefix.iter().zip(&segments);
+        has_names && pairs.into_iter().all(|(part, segment)| *part == "*" || part == segment)
+    };
+    let owner = PREFIXES.iter().find(is_prefix)?.len();
+    let short = segments.remove(owner + 1);
+    if short.is_empty() || RESERVED_BOT_NAMES.contains(&&*short) {
+        return None;
+    }
+    segments[owner].push_str("%2F");
+    segments[owner].push_str(&short);
+    let path = segments.join("/");
+    let text = uri.query().map_or_else(|| path.clone(), |query| format!("{path}?{query}"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(text.parse::<PathAndQuery>().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_and_the_name_of_a_bot_are_one_segment_for_the_routes() {
+        let address = |text: &str| joined(&text.parse().unwrap()).map(|uri| uri.to_string());
+        for (sent, routed) in [
+            ("/t/cup/bots/ada/mybot", Some("/t/cup/bots/ada%2Fmybot")),
+            ("/t/cup/bots/ada/mybot?edition=3", Some("/t/cup/bots/ada%2Fmybot?edition=3")),
+            ("/t/cup/bots/ada/mybot/versions/2", Some("/t/cup/bots/ada%2Fmybot/versions/2")),
+            ("/t/cup/bots/ada/mybot/withdraw", Some("/t/cup/bots/ada%2Fmybot/withdraw")),
+            (
+                "/api/v1/tournaments/cup/bots/ada/mybot/log?limit=5",
+                Some("/api/v1/tournaments/cup/bots/ada%2Fmybot/log?limit=5"),
+            ),
+            ("/t/cup/bots/ada", None),
+            ("/t/cup/bots/ada/", None),
+            ("/t/cup/bots/ada/withdraw", None),
+            ("/t/cup/bots/ada/versions/2/live", None),
+            ("/t/cup/bots/ada%2Fmybot", None),
+            ("/t/cup/matches/1/steps", None),
+            ("/t/bots/ada/mybot", None),
+        ] {
+            assert_eq!(address(sent).as_deref(), routed, "{sent}");
+        }
+    }
+}
