@@ -21,6 +21,8 @@ mod create_tournament;
 mod csrf_form;
 mod csv_export;
 mod data_archive;
+mod data_links;
+mod deadline;
 mod download;
 mod edit;
 mod embed;

@@ -5,6 +5,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
@@ -38,7 +39,17 @@ async fn content(
     BracketQuery { edition, stage }: BracketQuery,
 ) -> Result<Markup, WebError> {
     let bracket = session.service.bracket(&session.caller, tournament, edition, stage).await?;
-    Ok(html! { p { "Edition " (bracket.edition) ". " } (drawing(tournament, &bracket)) })
+    let status = session.service.edition_status(&session.caller, tournament, bracket.edition);
+    let status = status.await?;
+    let data = format!(
+        "tournaments/{tournament}/bracket?edition={}&stage={}",
+        bracket.edition, bracket.stage
+    );
+    Ok(html! {
+        p { "Results of " (layout::edition_label(bracket.edition, status)) ". " }
+        (drawing(tournament, &bracket))
+        (data_links("Data of this bracket", &[DataLink::Json(data)]))
+    })
 }
 
 /// A bracket with its state: a list of meetings for each round.

@@ -2,6 +2,7 @@
 //! probabilities and ratings.
 
 use arbiter_games::string_enum;
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{
     BotStatistics, GetStatisticsRequest, GetStatisticsResponse, LeaderboardRef, PairStatistics,
     RankSet,
@@ -13,6 +14,7 @@ use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use super::chart::{self, Interval};
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
@@ -99,16 +101,19 @@ fn page(tournament: &str, query: StatisticsQuery, mut all: GetStatisticsResponse
             }
         }
         (probabilities(tournament, &all))
-        p {
-            a href={ "/t/" (tournament) "/statistics.csv?edition=" (all.edition) } download { "Statistics as CSV" }
-            " · "
-            a href={ "/t/" (tournament) "/matches.csv?edition=" (all.edition) } download { "All matches as CSV" }
-        }
+        (data_links("Data of this page", &[
+            DataLink::Json(format!(
+                "tournaments/{tournament}/statistics?edition={}&pairs=true&offset={}&limit={BOTS_PER_PAGE}",
+                all.edition, query.offset)),
+            DataLink::Csv(format!("/t/{tournament}/statistics.csv?edition={}", all.edition)),
+            DataLink::File("All matches as CSV", format!("/t/{tournament}/matches.csv?edition={}", all.edition)),
+        ]))
     }
 }
 
 /// What the figures answer, and from how much.
 fn question(all: &GetStatisticsResponse) -> Markup {
+    let status = EditionStatus::of(all.official, &all.state);
     let fresh = if all.basis == "tables" {
         "fresh seeds and freshly drawn tables"
     } else {
@@ -117,7 +122,7 @@ fn question(all: &GetStatisticsResponse) -> Markup {
     let is_repeated = all.distinct_matches < all.matches;
     html! {
         p {
-            "Edition " (all.edition) ": "
+            "Results of " (layout::edition_label(all.edition, status)) ": "
             (layout::count(all.matches, "match", "matches")) " of " (all.planned) ", "
             @if is_repeated { (all.distinct_matches) " of them different, " }
             (layout::count(all.blocks, "seed", "seeds")) "."

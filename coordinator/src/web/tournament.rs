@@ -11,14 +11,14 @@ use maud::{Markup, html};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
 
-use super::entry_text::{entry_of, entry_text};
+use super::entry_text::{entry_of, entry_text, freeze_of, freeze_text};
 use super::error::WebError;
 use super::flash::Flash;
 use super::leaderboard::{self, LeaderboardQuery};
 use super::organise::set_aside;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{announcements, layout, matches, sse};
+use super::{announcements, deadline, layout, matches, sse};
 use crate::service::{ErrorKind, ServiceError};
 
 /// The front page. It also exists before there is a leaderboard.
@@ -137,7 +137,7 @@ fn progress(details: &Tournament, session: &Session, newest_matches: &Markup) ->
             @if let Some(official) = official.filter(|official| newest.is_some_and(|newest| newest.number != official.number)) {
                 p { a href={ "/t/" (details.name) "/ranking?edition=" (official.number) } { "Official leaderboard" } " (edition " (official.number) ")" }
             }
-            (next_edition(details))
+            (next_edition(details, session.service.now()))
         }
     }
 }
@@ -147,13 +147,15 @@ fn is_unfinished(edition: &Edition) -> bool {
 }
 
 /// When the next edition starts, or why it could not start.
-fn next_edition(tournament: &Tournament) -> Markup {
+fn next_edition(tournament: &Tournament, now: OffsetDateTime) -> Markup {
+    let next = Some(tournament.next_edition_at_us).filter(|at| *at > 0);
+    let next = next.and_then(layout::from_micros);
     html! {
         @if !tournament.last_error.is_empty() {
             p.error-message { "The next edition could not be opened: " (tournament.last_error) }
         }
-        @if tournament.next_edition_at_us > 0 {
-            p { "There are changes. The next edition will open at about " (layout::timestamp(tournament.next_edition_at_us)) "." }
+        @if let Some(at) = next {
+            p { "There are changes. " (deadline::sentence("The next edition will open at about", at, now, "The next edition is due.")) }
         }
         @if tournament.state == "open" && !tournament.new_bot_outlook.is_empty() {
             p { "With one more bot: " (tournament.new_bot_outlook) "." }
@@ -167,6 +169,7 @@ fn taking_part(details: &Tournament, session: &Session) -> Markup {
         section aria-labelledby="taking-part" {
             h2 #taking-part { "Taking part" }
             p { (entry_text(entry_of(details), session.service.now())) }
+            (freeze_text(freeze_of(details), session.service.now()))
             p { a href={ "/t/" (details.name) "/how-to-play" } { "How to play " (details.game) } }
             @if details.entry_open {
                 p {
