@@ -237,7 +237,7 @@ fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
     html! {
         @if !points.is_empty() {
             h2 { "Complete editions" }
-            (chart::means_over_editions(&points))
+            @if points.len() > 1 { (chart::means_over_editions(&points)) }
             (layout::table("Complete editions", "", &heads, history.iter().filter_map(row)))
         }
     }

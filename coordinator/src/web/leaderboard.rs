@@ -62,12 +62,20 @@ impl LeaderboardQuery {
 /// The markup of live leaderboards. It is rendered once and shared by all viewers.
 pub(super) type MarkupCache = Cache<u64, OnceLock<String>>;
 
-/// The leaderboard with its search, its pages and its download.
+/// A leaderboard with its search and its pages.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) board: Markup,
+    /// Links to its data, for the foot of the page.
+    pub(super) data: Markup,
+}
+
+/// The leaderboard of a query.
 pub(super) async fn section(
     session: &Session,
     details: &Tournament,
     page_query: &LeaderboardQuery,
-) -> Result<Markup, WebError> {
+) -> Result<Section, WebError> {
     let tournament = &details.name;
     let request = page_query.request(tournament);
     let board = session.service.get_ranking(&session.caller, request).await?;
@@ -79,7 +87,18 @@ pub(super) async fn section(
     let url_query = page_query.to_query(page_query.offset);
     let live = changes.then(|| format!("/t/{tournament}/ranking/live?{url_query}"));
     let shown = LeaderboardQuery { edition: Some(board.edition), ..page_query.clone() };
-    Ok(html! {
+    let data = data_links(
+        "Data of this leaderboard",
+        &[
+            DataLink::Json(format!(
+                "tournaments/{tournament}/ranking?{}&limit={ROWS_PER_PAGE}",
+                shown.to_query(shown.offset)
+            )),
+            DataLink::Csv(format!("/t/{tournament}/ranking.csv?edition={}", board.edition)),
+            DataLink::File("All data of the tournament", format!("/t/{tournament}/data.tar.gz")),
+        ],
+    );
+    let board = html! {
         section.board data-live=[live] { (standings(tournament, &board)) }
         div.below {
             (paging(page_query, &board))
@@ -93,13 +112,8 @@ pub(super) async fn section(
             }
             a href={ "/t/" (tournament) "/projector" } { "Projector view" }
         }
-        (data_links("Data of this leaderboard", &[
-            DataLink::Json(format!(
-                "tournaments/{tournament}/ranking?{}&limit={ROWS_PER_PAGE}", shown.to_query(shown.offset))),
-            DataLink::Csv(format!("/t/{tournament}/ranking.csv?edition={}", board.edition)),
-            DataLink::File("All data of the tournament", format!("/t/{tournament}/data.tar.gz")),
-        ]))
-    })
+    };
+    Ok(Section { board, data })
 }
 
 /// Live updates of the page.

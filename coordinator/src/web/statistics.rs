@@ -123,7 +123,7 @@ fn question(all: &GetStatisticsResponse) -> Markup {
     html! {
         p {
             "Results of " (layout::edition_label(all.edition, status)) ": "
-            (layout::count(all.matches, "match", "matches")) " of " (all.planned) ", "
+            (all.matches) " of " (layout::count(all.planned, "match", "matches")) ", "
             @if is_repeated { (all.distinct_matches) " of them different, " }
             (layout::count(all.blocks, "seed", "seeds")) "."
         }
@@ -159,8 +159,9 @@ fn table(tournament: &str, query: StatisticsQuery, all: &GetStatisticsResponse) 
     let range = chart::range(all.statistics.iter().map(interval));
     let heading = |label: &str, order: Order| {
         let is_current = query.sort == order;
+        let class = (order != Order::Bot).then_some("number");
         html! {
-            th scope="col" aria-sort=[is_current.then_some(if order == Order::Rank || order == Order::Bot { "ascending" } else { "descending" })] {
+            th scope="col" class=[class] aria-sort=[is_current.then_some(if order == Order::Rank || order == Order::Bot { "ascending" } else { "descending" })] {
                 a href=(query.url(query.offset, order)) { (label) }
             }
         }
@@ -170,13 +171,13 @@ fn table(tournament: &str, query: StatisticsQuery, all: &GetStatisticsResponse) 
             thead {
                 tr {
                     (heading("Rank", Order::Rank)) (heading("Bot", Order::Bot))
-                    th scope="col" { "Possible ranks" }
+                    th.number scope="col" { "Possible ranks" }
                     th scope="col" { span.visually-hidden { "Possible ranks, drawn" } }
                     (heading(&format!("Mean per {}", all.unit), Order::Mean))
                     th scope="col" { "95 % interval" }
-                    (heading("First", Order::First)) th scope="col" { "Best three" }
+                    (heading("First", Order::First)) th.number scope="col" { "Best three" }
                     (heading("Rating", Order::Rating))
-                    th scope="col" { "Matches to be sure" }
+                    th.number scope="col" { "Matches to be sure" }
                 }
             }
             tbody {

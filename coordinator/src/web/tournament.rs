@@ -14,7 +14,7 @@ use tokio_stream::StreamExt as _;
 use super::entry_text::{entry_of, entry_text, freeze_of, freeze_text};
 use super::error::WebError;
 use super::flash::Flash;
-use super::leaderboard::{self, LeaderboardQuery};
+use super::leaderboard::{self, LeaderboardQuery, Section};
 use super::organise::set_aside;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
@@ -29,15 +29,17 @@ pub(super) async fn show(
 ) -> Result<Markup, WebError> {
     let details = tournament_details(&session, &tournament).await?;
     let query = LeaderboardQuery::default();
-    let board = match leaderboard::section(&session, &details, &query).await {
+    let section = match leaderboard::section(&session, &details, &query).await {
         Err(error)
             if error.is_of(&[ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied]) =>
         {
-            no_leaderboard(&details, error.message(), session.caller.is_organiser())
+            let is_organiser = session.caller.is_organiser();
+            let board = no_leaderboard(&details, error.message(), is_organiser);
+            Section { board, data: html! {} }
         }
         result => result?,
     };
-    let content = html! { (flash.message()) (board) };
+    let content = Section { board: html! { (flash.message()) (section.board) }, ..section };
     let body = beside_state(&session, &details, &content).await?;
     Ok(TournamentPage::new(&tournament, Tab::Leaderboard).render(&session, &body).await)
 }
@@ -61,11 +63,11 @@ async fn tournament_details(session: &Session, name: &str) -> Result<Tournament,
     Ok(session.service.cached_tournament(&session.caller, request).await?)
 }
 
-/// `main` on the left and the state of the tournament on the right.
+/// A leaderboard on the left and the state of the tournament on the right.
 async fn beside_state(
     session: &Session,
     details: &Tournament,
-    main: &Markup,
+    Section { board, data }: &Section,
 ) -> Result<Markup, WebError> {
     let aside = matches_set_aside(session, details).await?;
     let mut newest = html! {};
@@ -74,13 +76,14 @@ async fn beside_state(
     }
     Ok(html! {
         div.columns {
-            div.main { (announcements::list(details)) (main) }
+            div.main { (announcements::list(details)) (board) }
             aside aria-label="State of the tournament" {
                 (progress(details, session, &newest))
                 (set_aside(&aside, None))
                 (taking_part(details, session))
             }
         }
+        (data)
     })
 }
 

@@ -364,7 +364,7 @@ fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
                     }
                 }
             }
-            small id=(help) { (param.help) }
+            small id=(help) { (layout::label(&param.help)) "." }
         }
     }
 }
