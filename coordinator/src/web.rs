@@ -17,6 +17,7 @@ mod bots;
 mod bracket;
 mod chart;
 mod collusion;
+mod compression;
 mod create_tournament;
 mod csrf_form;
 mod csv_export;
@@ -215,6 +216,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/readyz", get(readiness))
         .with_state(state)
         .merge(tricks_http)
+        .layer(middleware::from_fn(compression::compress_pages))
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request))
 }

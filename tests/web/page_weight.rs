@@ -95,6 +95,13 @@ fn the_first_view_of_every_page_is_light() {
             ));
         }
     }
+    // Pages with secrets are not compressed: their size would tell something about them.
+    let mut organiser = server.browser.clone();
+    organiser.log_in(&up.admin());
+    for (browser, is_compressed) in [(&server.browser, true), (&organiser, false)] {
+        let response = browser.get_compressed("/t/cup");
+        assert_eq!(response.headers.contains_key("content-encoding"), is_compressed);
+    }
     assert!(heavy.is_empty(), "more than {MAX_BYTES} bytes:\n{}", heavy.join("\n"));
     server.up.close();
 }

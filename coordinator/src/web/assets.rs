@@ -1,14 +1,12 @@
-//! The style sheet, the scripts and the icon. Browsers get them compressed. Pages are not compressed:
-//! their size would tell an eavesdropper something about the secrets in them.
+//! The style sheet, the scripts and the icon. Browsers get them compressed.
 
 use std::sync::LazyLock;
 
-use arbiter_packages::archive_writer::GzipBuffer;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 
-use super::{download, invitations};
+use super::{compression, invitations};
 
 /// Browsers cache assets for 5 minutes, so a new version is visible soon.
 const CACHE_CONTROL: &str = "public, max-age=300";
@@ -34,10 +32,7 @@ struct Asset {
 
 impl Asset {
     fn new(content_type: &'static str, text: &'static str) -> Self {
-        let mut buffer = GzipBuffer::default();
-        buffer.add(text.as_bytes()).expect("writing to memory");
-        buffer.finish().expect("writing to memory");
-        Self { content_type, text, compressed: buffer.take().into() }
+        Self { content_type, text, compressed: compression::gzip(text.as_bytes()) }
     }
 
     /// The response to a request with these headers.
@@ -47,7 +42,7 @@ impl Asset {
             (header::CACHE_CONTROL, CACHE_CONTROL),
             (header::VARY, "accept-encoding"),
         ];
-        if download::accepts(headers, "gzip") {
+        if compression::accepts(headers, "gzip") {
             let encoding = [(header::CONTENT_ENCODING, "gzip")];
             (common, encoding, self.compressed.clone()).into_response()
         } else {

@@ -1,9 +1,9 @@
-//! Responses that a browser saves as files, and content encodings.
+//! Responses that a browser saves as files.
 
 use std::io;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, header};
+use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::service::HeldRecord;
@@ -18,14 +18,6 @@ pub(super) fn file(name: &str, content_type: &'static str, body: impl Into<Body>
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
     ];
     (headers, body.into()).into_response()
-}
-
-/// Whether the sender of a request with these headers accepts this content encoding.
-pub(super) fn accepts(headers: &HeaderMap, encoding: &str) -> bool {
-    let values = headers.get_all(header::ACCEPT_ENCODING).into_iter();
-    let mut accepted =
-        values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    accepted.any(|accepted| accepted.trim() == encoding)
 }
 
 /// The body of a response with a compressed record. A public reader has a deadline.

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::download;
+use super::super::{compression, download};
 use super::problem::Problem;
 use crate::service::HeldRecord;
 
@@ -62,7 +62,7 @@ impl ResponseBody for RecordLines {
     }
 
     fn encode(self, headers: &HeaderMap) -> Result<EncodedBody, Problem> {
-        let accepts_zstd = download::accepts(headers, "zstd");
+        let accepts_zstd = compression::accepts(headers, "zstd");
         let body =
             if accepts_zstd { download::record(&self.0) } else { decompress(self.0.clone()) };
         let encoding = accepts_zstd.then_some("zstd");
