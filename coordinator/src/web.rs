@@ -18,10 +18,13 @@ mod bots;
 mod bracket;
 mod chart;
 mod collusion;
+mod compression;
 mod create_tournament;
 mod csrf_form;
 mod csv_export;
 mod data_archive;
+mod data_links;
+mod deadline;
 mod download;
 mod edit;
 mod embed;
@@ -215,6 +218,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/readyz", get(readiness))
         .with_state(state)
         .merge(tricks_http)
+        .layer(middleware::from_fn(compression::compress_pages))
         .layer(middleware::from_fn(add_headers))
         .layer(middleware::from_fn_with_state(metrics, count_request));
     // A layer around all routes sees an address before a route is chosen.

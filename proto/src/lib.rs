@@ -7,6 +7,7 @@ pub mod assignment;
 mod client_calls;
 pub mod codec;
 pub mod convert;
+pub mod edition_status;
 pub mod fault;
 mod forecast;
 pub mod ids;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The number of steps in a chunk; the last chunk of a match may have fewer.
-pub const STEPS_PER_CHUNK: usize = 250;
+pub const STEPS_PER_CHUNK: usize = 100;
 
 /// How far two texts are searched for the next equal place, in tokens.
 const MAX_SEARCH: usize = 48;

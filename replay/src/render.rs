@@ -111,7 +111,7 @@ pub(crate) fn score(standing: &SeatResult) -> String {
     numbers.join(" ")
 }
 
-/// The clocks of all seats: a bar and three times each.
+/// The clocks of all seats: times and, in games with a time bank, a bar of its rest.
 fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
     html! {
         section.clocks aria-label="Clocks" {
@@ -125,14 +125,12 @@ fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
     }
 }
 
-/// The bar of a clock: the rest of the bank, or the share of the limit that the last reply took.
+/// The rest of a time bank as a bar.
 fn bar(clock: &Clock, seat: Seat) -> Markup {
-    let value = clock.left.or(clock.last.map(|last| last.wall));
-    let label = if clock.left.is_some() { "time left" } else { "share of the limit used" };
     html! {
-        @if let (Some(limit), Some(value)) = (clock.limit, value) {
-            meter min="0" max=(limit.0.max(1)) value=(value.0)
-                aria-label={ (label) ", seat " (seat) } {}
+        @if let (Some(limit), Some(left)) = (clock.limit, clock.left) {
+            meter min="0" max=(limit.0.max(1)) value=(left.0)
+                aria-label={ "time left, seat " (seat) } {}
         }
     }
 }
@@ -144,6 +142,9 @@ fn times(clock: &Clock) -> Markup {
             @if let Some(last) = clock.last {
                 @if clock.left.is_some() { ", " }
                 "last " (last.wall.rounded())
+                @if let Some(limit) = clock.limit.filter(|_| clock.left.is_none()) {
+                    " of at most " (limit.rounded())
+                }
             }
             @if clock.left.is_some() || clock.last.is_some() { ", " }
             "total " (clock.used.rounded())

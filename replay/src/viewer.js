@@ -6,7 +6,7 @@ for (const section of document.querySelectorAll("#replay")) startViewer(section)
 
 function startViewer(replay) {
   const STEPS_PER_CHUNK = Number(replay.dataset.chunk);
-  const MAX_CHUNKS = 12;
+  const MAX_CHUNKS = 30;
   // A page that was not drawn for so long does not catch up, in milliseconds.
   const MAX_PAUSE = 1000;
   // Browsers refuse to change the address more often, in milliseconds.

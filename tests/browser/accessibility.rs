@@ -16,6 +16,19 @@ use crate::test_server::{GAMES, KNOCKOUT, STAGES, TestServer};
 /// Screen sizes in CSS pixels.
 const DESKTOP: (u32, u32) = (1280, 900);
 const PHONE: (u32, u32) = (360, 740);
+/// Other screens, on which no page may be too wide.
+const OTHER_SCREENS: [(u32, u32); 2] = [(390, 844), (1920, 1080)];
+/// The pages that the linter also checks on the other screens: those that most people see.
+const MAIN_PAGES: [&str; 8] = [
+    "/",
+    "/t/gomoku-quick",
+    "/t/gomoku-quick/matches",
+    "/t/gomoku-quick/bots",
+    "/t/gomoku-quick/matrix",
+    "/t/gomoku-quick/statistics",
+    "/t/gomoku-quick/how-to-play",
+    "/t/wojna-quick/matches/0?step=20",
+];
 
 /// The kind of a page: its path and parameter names, with names and numbers replaced by `_`.
 fn page_kind(path: &str) -> String {
@@ -72,8 +85,32 @@ pub(crate) fn screenshot_folder() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Checks the current page in light and dark, on a desktop and a phone, and returns the problems.
-/// The linter runs twice: light on a desktop and dark on a phone.
+/// Adds a problem if the current page is wider than the screen.
+fn check_width(chrome: &Chrome, width: u32, view: &str, problems: &mut Vec<String>) {
+    let wide = chrome.run("return document.documentElement.scrollWidth");
+    if wide.as_u64() > Some(width.into()) {
+        problems.push(format!("{view}: {wide} pixels wide"));
+    }
+}
+
+/// Checks a page on the other screens: light and dark, on each with the linter.
+fn inspect_other_screens(chrome: &Chrome, axe: &Axe, path: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    for scheme in [Scheme::Light, Scheme::Dark] {
+        chrome.prefer(scheme);
+        for (width, height) in OTHER_SCREENS {
+            chrome.size(width, height);
+            let view = format!("{path} at {width} pixels, {}", scheme.as_str());
+            let violations = axe.violations(chrome);
+            problems.extend(violations.iter().map(|line| format!("{view}: {line}")));
+        }
+    }
+    chrome.size(DESKTOP.0, DESKTOP.1);
+    problems
+}
+
+/// Checks the current page in light and dark on all screens, and returns the problems. The linter
+/// runs twice: light on a desktop and dark on a phone.
 pub(crate) fn inspect(
     chrome: &Chrome,
     axe: Option<&Axe>,
@@ -86,10 +123,7 @@ pub(crate) fn inspect(
         for (screen, (width, height)) in [("desktop", DESKTOP), ("phone", PHONE)] {
             let view = format!("{name}-{screen}-{}", scheme.as_str());
             chrome.size(width, height);
-            let wide = chrome.run("return document.documentElement.scrollWidth");
-            if wide.as_u64() > Some(width.into()) {
-                problems.push(format!("{view}: {wide} pixels wide"));
-            }
+            check_width(chrome, width, &view, &mut problems);
             if let Some(folder) = folder {
                 fs::write(folder.join(format!("{view}.png")), chrome.screenshot()).unwrap();
             }
@@ -98,6 +132,11 @@ pub(crate) fn inspect(
                     .extend(axe.violations(chrome).iter().map(|line| format!("{view}: {line}")));
             }
         }
+    }
+    // Colours do not change widths, so one scheme is enough.
+    for (width, height) in OTHER_SCREENS {
+        chrome.size(width, height);
+        check_width(chrome, width, &format!("{name} at {width} pixels"), &mut problems);
     }
     chrome.size(DESKTOP.0, DESKTOP.1);
     problems
@@ -117,6 +156,7 @@ fn every_page_fits_every_screen_and_passes_the_linter() {
     check("home-logged-out", "/");
     check("login", "/login");
     check("not-found", "/nothing");
+    check("api", "/api");
     server.log_in(&chrome);
     let pages = find_pages(&server, &chrome);
     assert!(pages.len() > 8, "{pages:?}");
@@ -132,6 +172,12 @@ fn every_page_fits_every_screen_and_passes_the_linter() {
         let last = last.as_u64().unwrap();
         for (name, step) in [("middle", last / 2), ("ends", last)] {
             check(&format!("replay-{game}-{name}"), &format!("{path}?step={step}"));
+        }
+    }
+    if let Some(axe) = &axe {
+        for path in MAIN_PAGES {
+            server.visit(&chrome, path);
+            problems.extend(inspect_other_screens(&chrome, axe, path));
         }
     }
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));

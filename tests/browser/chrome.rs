@@ -315,6 +315,16 @@ impl Chrome {
         self.command("Emulation.setEmulatedMedia", &json!({"features": [scheme, reduced_motion]}));
     }
 
+    /// Makes the clock of the next pages wrong by this time, in milliseconds. A page changes it with
+    /// `window.clockError`.
+    pub(crate) fn set_clock_error(&self, millis: i64) {
+        let script = format!(
+            "window.clockError = {millis}; const now = Date.now;
+            Date.now = () => now() + window.clockError;"
+        );
+        self.command("Page.addScriptToEvaluateOnNewDocument", &json!({"source": script}));
+    }
+
     /// Enables or disables the scripts of pages.
     pub(crate) fn allow_scripts(&self, allowed: bool) {
         self.command("Emulation.setScriptExecutionDisabled", &json!({"value": !allowed}));

@@ -9,6 +9,8 @@
 mod accessibility;
 mod axe;
 mod chrome;
+mod countdown;
+mod header;
 mod invitations;
 mod replays;
 mod site;

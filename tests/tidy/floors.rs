@@ -65,7 +65,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
         "proto/src",
         &[
             "v1",
-            "client_calls codec fault forecast ids level limits metrics protocol state_words trace \
+            "client_calls codec edition_status fault forecast ids level limits metrics protocol state_words trace \
              trial tricks_http",
             "convert",
             "settings",

@@ -45,6 +45,17 @@ impl Browser {
         read(self.connect(&format!("GET {path} HTTP/1.1"), &[]))
     }
 
+    /// Requests a page with the encodings that browsers accept. The body may be compressed.
+    pub(crate) fn get_compressed(&self, path: &str) -> Response {
+        let head = format!("GET {path} HTTP/1.0\r\nAccept-Encoding: gzip, deflate, br, zstd");
+        read(self.connect(&head, &[]))
+    }
+
+    /// Requests a page from a link on another page.
+    pub(crate) fn get_from(&self, path: &str, referer: &str) -> Response {
+        read(self.connect(&format!("GET {path} HTTP/1.1\r\nReferer: {referer}"), &[]))
+    }
+
     /// Requests a file, whose body has no chunks in this version of HTTP.
     pub(crate) fn download(&self, path: &str) -> Response {
         let response = read(self.connect(&format!("GET {path} HTTP/1.0"), &[]));

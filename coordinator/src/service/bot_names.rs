@@ -19,9 +19,9 @@ use tokio::sync::OnceCell;
 use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError};
 use crate::access::{Role, handle};
 use crate::cache::Cache;
+use crate::db::bots;
 use crate::db::entrants::Roster;
 use crate::db::tournaments::Tournament;
-use crate::db::{bots, tokens};
 
 /// The short names that several bots have, by tournament. The first reader reads them from the
 /// database.
@@ -55,7 +55,7 @@ impl Service {
             return Ok(None);
         };
         let mut transaction = self.pool.begin().await?;
-        let handle = handle_of(&mut transaction, principal).await?;
+        let handle = handle::of_token(&mut transaction, principal.id, &principal.name).await?;
         transaction.commit().await?;
         Ok(Some(handle))
     }
@@ -152,7 +152,7 @@ async fn own_name(db: &mut PgConnection, principal: &Principal, name: &str) -> R
         }
         return parse(short);
     }
-    let handle = handle_of(db, principal).await?;
+    let handle = handle::of_token(db, principal.id, &principal.name).await?;
     if owner.is_some_and(|owner| owner != handle) {
         return Err(ServiceError::permission_denied(format!(
             "your bots are named {handle}/…, so {name} cannot be yours; submit it as {short}"
@@ -163,13 +163,6 @@ async fn own_name(db: &mut PgConnection, principal: &Principal, name: &str) -> R
         return Err(ServiceError::invalid_argument(error));
     }
     parse(&format!("{handle}/{short}"))
-}
-
-/// The handle of a player.
-async fn handle_of(db: &mut PgConnection, principal: &Principal) -> Result<String> {
-    let token = tokens::get(&mut *db, principal.id).await?;
-    let token = token.ok_or_else(ServiceError::token_ended)?;
-    Ok(handle::of_token(db, token.id, &token.name).await?)
 }
 
 fn parse(name: &str) -> Result<EntrantName> {

@@ -17,6 +17,8 @@ pub struct Principal {
     pub(crate) id: TokenId,
     /// The role of the token.
     pub(crate) role: Role,
+    /// The name of its holder or its purpose.
+    pub(crate) name: String,
 }
 
 impl Principal {
@@ -92,7 +94,7 @@ impl Service {
             return Ok(Caller::Rejected(error));
         }
         Ok(match self.find_token(secret, origin).await? {
-            Some(token) => Caller::Known(Principal { id: token.id, role: token.role }),
+            Some(Token { id, role, name, .. }) => Caller::Known(Principal { id, role, name }),
             None => Caller::Rejected(ServiceError::unauthenticated(
                 "the token is unknown, revoked or expired",
             )),

@@ -66,7 +66,8 @@ mod tests {
             permits.push(limit.acquire(&public).await.unwrap().unwrap());
         }
         assert_eq!(limit.acquire(&public).await.unwrap_err().kind(), ErrorKind::ResourceExhausted);
-        let organiser = Caller::Known(Principal { id: TokenId(1), role: Role::Organiser });
+        let name = "organiser".to_owned();
+        let organiser = Caller::Known(Principal { id: TokenId(1), role: Role::Organiser, name });
         assert!(limit.acquire(&organiser).await.unwrap().is_none());
         permits.pop();
         assert!(limit.acquire(&public).await.unwrap().is_some());

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1;
 use time::OffsetDateTime;
@@ -58,6 +59,8 @@ pub(crate) struct Leader {
     pub(crate) bot: String,
     /// The number of the edition.
     pub(crate) edition: i32,
+    /// What the results of the edition are.
+    pub(crate) status: EditionStatus,
     /// When the edition was complete. None while it runs: then the leaderboard is provisional.
     pub(crate) since: Option<OffsetDateTime>,
 }
@@ -134,7 +137,7 @@ impl Service {
         };
         let visible = running.as_ref().filter(|edition| visibility.shows(edition));
         let leader = match official.as_ref().or(visible) {
-            Some(edition) => self.leader(edition).await?,
+            Some(edition) => self.leader(edition, official.is_some()).await?,
             None => None,
         };
         let running = match running {
@@ -151,13 +154,14 @@ impl Service {
     }
 
     /// The first bot of the leaderboard, once a match is counted.
-    async fn leader(&self, edition: &Edition) -> Result<Option<Leader>> {
+    async fn leader(&self, edition: &Edition, is_official: bool) -> Result<Option<Leader>> {
         let board = self.boards.get(edition).await?;
         let first = board.places.first().filter(|_| board.counted > 0);
         let bot = first.and_then(|place| board.roster.get(place.contestant.entrant));
         Ok(bot.map(|bot| Leader {
             bot: bot.name.clone(),
             edition: edition.number,
+            status: EditionStatus::of(is_official, edition.state.as_str()),
             since: edition.ended_at,
         }))
     }

@@ -33,6 +33,8 @@ pub(crate) struct OwnMatch {
     pub(crate) tournament: String,
     /// The name of the caller's bot.
     pub(crate) bot: String,
+    /// The names of the components of its score. Empty if they are not known.
+    pub(crate) columns: Vec<String>,
     pub(crate) entry: LogEntry,
 }
 
@@ -103,9 +105,11 @@ impl Service {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
+            let columns = log.columns;
             matches.extend(log.entries.into_iter().map(|entry| OwnMatch {
                 tournament: tournament.clone(),
                 bot: bot.name.clone(),
+                columns: columns.clone(),
                 entry,
             }));
         }

@@ -1,6 +1,7 @@
 //! Leaderboards, single standings, head-to-head results and histories. They are public.
 
 use arbiter_games::Game;
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{
     self, EditionProgress, GetHeadToHeadRequest, GetHeadToHeadResponse, GetHistoryRequest,
@@ -169,7 +170,23 @@ impl Service {
                 counted,
             }),
             freeze_notice: notice.unwrap_or_default(),
+            state: edition.state.as_str().to_owned(),
         })
+    }
+
+    /// Whether the results of an edition are official for the caller, or what else they are.
+    pub(crate) async fn edition_status(
+        &self,
+        caller: &Caller,
+        tournament: &str,
+        number: i32,
+    ) -> Result<EditionStatus> {
+        let tournament = self.tournament(tournament).await?;
+        let visibility = self.visibility(&tournament, caller)?;
+        let official = self.official(&tournament, &visibility).await?;
+        let default = DefaultEdition::Official;
+        let edition = self.edition_or_default(&tournament, Some(number), default, official).await?;
+        Ok(EditionStatus::of(official == Some(edition.id), edition.state.as_str()))
     }
 
     /// The requested edition and the official one, if the caller may see them. Without a number

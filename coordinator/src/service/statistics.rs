@@ -63,6 +63,7 @@ impl Service {
         Ok(GetStatisticsResponse {
             edition: edition.number,
             official: official == Some(edition.id),
+            state: edition.state.as_str().to_owned(),
             // The same results give the same figures.
             computation: format!("{} {}", all.matches, board.basis()),
             planned: edition.matches,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use super::entry_state::EntryState;
-use super::leaderboard_freeze::unreadable;
+use super::leaderboard_freeze::{entry_rules, unreadable};
 use super::{Caller, Result, Service};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::tournament::file::TournamentFile;
@@ -26,6 +26,8 @@ pub(crate) struct TournamentHeading {
     pub(crate) rounds: Option<RoundsView>,
     /// Since when its leaderboards are frozen for the public. None if they are not frozen now.
     pub(crate) frozen_since: Option<OffsetDateTime>,
+    /// When its leaderboards will freeze. None if they are frozen now, or if this is not planned.
+    pub(crate) freezes_at: Option<OffsetDateTime>,
     /// Whether bots can enter.
     pub(crate) entry: EntryState,
 }
@@ -49,6 +51,8 @@ impl Service {
         let title = tournament.presentation.title.as_ref().unwrap_or(&tournament.name);
         // The public's view, since organisers want to know what the public sees.
         let frozen_since = self.visibility(tournament, &Caller::Anonymous)?.frozen;
+        let freeze = entry_rules(tournament)?.freeze.map(|freeze| freeze.0);
+        let is_open = tournament.state == TournamentState::Open;
         Ok(TournamentHeading {
             name: tournament.name.clone(),
             title: title.clone(),
@@ -56,6 +60,7 @@ impl Service {
             state: tournament.state,
             rounds: rounds_view(&tournament.settings),
             frozen_since,
+            freezes_at: freeze.filter(|at| is_open && *at > self.now()),
             entry: self.entry_state(tournament)?,
         })
     }

@@ -6,6 +6,7 @@ use axum::extract::Path;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::session::Session;
 use super::settings_in_words::topics;
@@ -40,6 +41,7 @@ pub(super) async fn show(
             a href={ "/t/" (details.name) "/schedule" } { "Schedule and certificate" }
             ": every planned match, and the proof that the plan is balanced."
         }
+        (data_links("Data of this tournament", &[DataLink::Json(format!("tournaments/{tournament}"))]))
     };
     Ok(TournamentPage::new(&tournament, Tab::About).render(&session, &body).await)
 }

@@ -1,11 +1,12 @@
-//! The style sheet, the scripts and the icon.
+//! The style sheet, the scripts and the icon. Browsers get them compressed.
 
 use std::sync::LazyLock;
 
-use axum::http::header;
-use axum::response::IntoResponse;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse as _, Response};
 
-use super::invitations;
+use super::{compression, invitations};
 
 /// Browsers cache assets for 5 minutes, so a new version is visible soon.
 const CACHE_CONTROL: &str = "public, max-age=300";
@@ -21,27 +22,60 @@ static STYLE_SHEET: LazyLock<String> = LazyLock::new(|| {
     [pages, forms, invitations::STYLE, arbiter_replay::STYLE, projector].concat()
 });
 
+/// A text, and the same compressed by gzip.
+#[derive(Debug)]
+struct Asset {
+    content_type: &'static str,
+    text: &'static str,
+    compressed: Bytes,
+}
+
+impl Asset {
+    fn new(content_type: &'static str, text: &'static str) -> Self {
+        Self { content_type, text, compressed: compression::gzip(text.as_bytes()) }
+    }
+
+    /// The response to a request with these headers.
+    fn respond(&self, headers: &HeaderMap) -> Response {
+        let common = [
+            (header::CONTENT_TYPE, self.content_type),
+            (header::CACHE_CONTROL, CACHE_CONTROL),
+            (header::VARY, "accept-encoding"),
+        ];
+        if compression::accepts(headers, "gzip") {
+            let encoding = [(header::CONTENT_ENCODING, "gzip")];
+            (common, encoding, self.compressed.clone()).into_response()
+        } else {
+            (common, self.text).into_response()
+        }
+    }
+}
+
 /// The style sheet of all pages. A page that contains it needs no request for it.
 pub fn style() -> &'static str {
     &STYLE_SHEET
 }
 
-pub(super) async fn style_sheet() -> impl IntoResponse {
-    asset("text/css; charset=utf-8", style())
+pub(super) async fn style_sheet(headers: HeaderMap) -> Response {
+    static ASSET: LazyLock<Asset> =
+        LazyLock::new(|| Asset::new("text/css; charset=utf-8", style()));
+    ASSET.respond(&headers)
 }
 
-pub(super) async fn replay_script() -> impl IntoResponse {
-    asset("text/javascript; charset=utf-8", arbiter_replay::SCRIPT)
+pub(super) async fn replay_script(headers: HeaderMap) -> Response {
+    static ASSET: LazyLock<Asset> =
+        LazyLock::new(|| Asset::new("text/javascript; charset=utf-8", arbiter_replay::SCRIPT));
+    ASSET.respond(&headers)
 }
 
-pub(super) async fn script() -> impl IntoResponse {
-    asset("text/javascript; charset=utf-8", include_str!("assets/arbiter.js"))
+pub(super) async fn script(headers: HeaderMap) -> Response {
+    static ASSET: LazyLock<Asset> = LazyLock::new(|| {
+        Asset::new("text/javascript; charset=utf-8", include_str!("assets/arbiter.js"))
+    });
+    ASSET.respond(&headers)
 }
 
-pub(super) async fn icon() -> impl IntoResponse {
-    asset("image/svg+xml", ICON)
-}
-
-fn asset(content_type: &'static str, text: &'static str) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, CACHE_CONTROL)], text)
+pub(super) async fn icon(headers: HeaderMap) -> Response {
+    static ASSET: LazyLock<Asset> = LazyLock::new(|| Asset::new("image/svg+xml", ICON));
+    ASSET.respond(&headers)
 }

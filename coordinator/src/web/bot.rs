@@ -2,6 +2,7 @@
 //! over editions.
 
 use crate::service::ErrorKind;
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{
     Bot, GetBotLogRequest, GetBotRequest, GetHeadToHeadRequest, GetHistoryRequest,
@@ -12,7 +13,9 @@ use axum::extract::{Path, Query};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::api::escape;
 use super::chart;
+use super::data_links::{DataLink, data_links};
 use super::error::{WebError, none_if};
 use super::flash::Flash;
 use super::session::Session;
@@ -35,7 +38,7 @@ pub(super) struct BotQuery {
 /// How a bot plays in an edition.
 #[derive(Debug, Default)]
 struct EditionStats {
-    standing: Option<GetStandingResponse>,
+    standing: Option<(GetStandingResponse, EditionStatus)>,
     /// Empty if it cannot be computed, or not at the moment.
     head_to_head: Vec<HeadToHead>,
     reply_times: Option<GetReplyTimesResponse>,
@@ -70,7 +73,7 @@ pub(super) async fn show(
     let body = html! {
         (flash.message())
         (summary(&bot))
-        @if let Some(response) = &stats.standing { (standing(response)) }
+        @if let Some((response, status)) = &stats.standing { (standing(response, *status)) }
         @else { p { "This bot is not on the leaderboard yet." } }
         p {
             a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Matches of this bot" }
@@ -86,6 +89,10 @@ pub(super) async fn show(
         @if let Some(times) = &stats.reply_times { (reply_times(times)) }
         (opponents(&links, &stats.head_to_head))
         (forfeit_table(&forfeits))
+        (data_links("Data of this bot", &[
+            DataLink::Json(format!("tournaments/{tournament}/bots/{}", escape(&name))),
+            DataLink::Csv(format!("/t/{tournament}/matches.csv?bot={}", escape(&name))),
+        ]))
     };
     Ok(TournamentPage::below(&tournament, Tab::Bots, links.label(&name))
         .render(&session, &body)
@@ -103,9 +110,9 @@ impl EditionStats {
         let hidden =
             [ErrorKind::NotFound, ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
         let standing = none_if(&hidden, service.get_standing(caller, request).await)?;
-        if standing.is_none() {
-            return Ok(Self::default());
-        }
+        let Some(standing) = standing else { return Ok(Self::default()) };
+        let tournament = board.as_ref().map(|board| &board.tournament[..]).unwrap_or_default();
+        let status = service.edition_status(caller, tournament, standing.edition).await?;
         let request = GetHeadToHeadRequest { leaderboard: board.clone(), bot: bot.clone() };
         // The edition is too large, or too many requests are waiting.
         let not_computed = [ErrorKind::FailedPrecondition, ErrorKind::ResourceExhausted];
@@ -115,7 +122,7 @@ impl EditionStats {
         // A record is not reachable, or too many requests are waiting.
         let not_readable = [ErrorKind::Unavailable, ErrorKind::ResourceExhausted];
         let reply_times = none_if(&not_readable, service.get_reply_times(caller, request).await)?;
-        Ok(Self { standing, head_to_head, reply_times })
+        Ok(Self { standing: Some((standing, status)), head_to_head, reply_times })
     }
 }
 
@@ -196,11 +203,12 @@ fn versions(tournament: &str, versions: &[Version]) -> Markup {
     }
 }
 
-fn standing(response: &GetStandingResponse) -> Markup {
+fn standing(response: &GetStandingResponse, status: EditionStatus) -> Markup {
     let Some(place) = &response.standing else { return html! {} };
     html! {
         dl.standing {
-            dt { "Rank" } dd { @if place.tied { "=" } (place.rank) " in edition " (response.edition) }
+            dt { "Results of" } dd { (layout::edition_label(response.edition, status)) }
+            dt { "Rank" } dd { @if place.tied { "=" } (place.rank) }
             dt { "Version" } dd { (place.version) }
             dt { "Matches" } dd { (place.matches) }
             dt { "Score" (layout::components(&response.columns)) } dd { (place.score.join(" ")) }
@@ -235,7 +243,7 @@ fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
     html! {
         @if !points.is_empty() {
             h2 { "Complete editions" }
-            (chart::means_over_editions(&points))
+            @if points.len() > 1 { (chart::means_over_editions(&points)) }
             (layout::table("Complete editions", "", &heads, history.iter().filter_map(row)))
         }
     }

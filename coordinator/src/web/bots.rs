@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::api::escape;
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
@@ -109,6 +110,7 @@ pub(super) async fn show(
             @else { (table(&links, &query, &bots)) }
         }
         @if let Some(invited) = &invited { (invited_players(&tournament, invited)) }
+        (data_links("Data of these bots", &[DataLink::Json(format!("tournaments/{tournament}/bots"))]))
     };
     Ok(TournamentPage::new(&tournament, Tab::Bots).render(&session, &body).await)
 }

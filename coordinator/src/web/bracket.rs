@@ -5,6 +5,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
@@ -40,7 +41,17 @@ async fn content(
 ) -> Result<Markup, WebError> {
     let bracket = session.service.bracket(&session.caller, tournament, edition, stage).await?;
     let links = TournamentLinks::of(&session.service, tournament).await?;
-    Ok(html! { p { "Edition " (bracket.edition) ". " } (drawing(&links, &bracket)) })
+    let status = session.service.edition_status(&session.caller, tournament, bracket.edition);
+    let status = status.await?;
+    let data = format!(
+        "tournaments/{tournament}/bracket?edition={}&stage={}",
+        bracket.edition, bracket.stage
+    );
+    Ok(html! {
+        p { "Results of " (layout::edition_label(bracket.edition, status)) ". " }
+        (drawing(&links, &bracket))
+        (data_links("Data of this bracket", &[DataLink::Json(data)]))
+    })
 }
 
 /// A bracket with its state: a list of meetings for each round.

@@ -19,6 +19,9 @@ const MAX_FILE_BYTES: usize = 1 << 20;
 /// Maximum size of the form: a pasted file and an uploaded file.
 pub(super) const MAX_FORM_BYTES: usize = 2 * MAX_FILE_BYTES + (1 << 16);
 
+/// The title of the page.
+pub(super) const TITLE: &str = "Create a tournament";
+
 /// The initial text of the form.
 pub(super) const EXAMPLE: &str = "\
 name = \"cup\"
@@ -91,7 +94,6 @@ pub(super) async fn render(
     text: &str,
     error: Option<&str>,
 ) -> Result<Markup, WebError> {
-    let title = "Create a tournament";
     let body = html! {
         (layout::error_message(error))
         h2 { "Choose a game" }
@@ -131,5 +133,5 @@ pub(super) async fn render(
             p { button type="submit" { "Create tournament" } }
         }
     };
-    Ok(layout::page(title, session, &body))
+    Ok(layout::page(TITLE, session, &body))
 }

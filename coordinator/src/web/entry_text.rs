@@ -4,8 +4,14 @@ use arbiter_proto::v1::Tournament;
 use maud::{Markup, html};
 use time::OffsetDateTime;
 
-use super::layout;
+use super::{deadline, layout};
 use crate::service::EntryState;
+
+/// When the leaderboards of a tournament will freeze, if this is in the future.
+pub(super) fn freeze_of(tournament: &Tournament) -> Option<OffsetDateTime> {
+    let is_ahead = tournament.state == "open" && tournament.freeze_notice.is_empty();
+    tournament.freeze_at_us.filter(|_| is_ahead).and_then(layout::from_micros)
+}
 
 /// The state of entry of a tournament.
 pub(super) fn entry_of(tournament: &Tournament) -> EntryState {
@@ -17,13 +23,22 @@ pub(super) fn entry_of(tournament: &Tournament) -> EntryState {
     }
 }
 
+/// When the leaderboards will freeze, if this is in the future.
+pub(super) fn freeze_text(freezes_at: Option<OffsetDateTime>, now: OffsetDateTime) -> Markup {
+    html! {
+        @if let Some(at) = freezes_at {
+            p { (deadline::sentence("Leaderboards freeze at", at, now, "Leaderboards are frozen.")) }
+        }
+    }
+}
+
 /// The state in a sentence or two.
 pub(super) fn entry_text(entry: EntryState, now: OffsetDateTime) -> Markup {
     html! {
         @match entry {
             EntryState::Open(None) => "Entry is open.",
             EntryState::Open(Some(closes)) => {
-                "Entry is open until " (layout::time(closes)) " (" (layout::relative(closes, now)) ")."
+                (deadline::sentence("Entry is open until", closes, now, "Entry has closed."))
             },
             EntryState::Closed(closed) => {
                 "Entry closed " (layout::time(closed))

@@ -44,6 +44,11 @@ impl WebError {
         self.kind.is_some_and(|kind| kinds.contains(&kind))
     }
 
+    /// Whether it says that the input is wrong: it is malformed, or names nothing that exists.
+    pub(super) fn is_wrong_input(&self) -> bool {
+        [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND].contains(&self.status)
+    }
+
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }

@@ -8,12 +8,12 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::api::escape;
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
-use crate::db::editions::EditionState;
 use crate::leaderboard_cache;
 use arbiter_ranking::Entrant;
 
@@ -50,12 +50,12 @@ async fn content(
     let meetings = session.service.head_to_heads(&edition, pairs, &session.caller).await?;
     let links = TournamentLinks::of(&session.service, tournament).await?;
     let places = board.places.len();
+    let status =
+        session.service.edition_status(&session.caller, tournament, edition.number).await?;
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
     Ok(html! {
         p {
-            "Edition " (edition.number)
-            @if edition.state != EditionState::Complete { ", provisional" }
-            ". Each cell shows wins–draws–losses of the row's bot against "
+            "Results of " (layout::edition_label(edition.number, status)) ". Each cell shows wins–draws–losses of the row's bot against "
             "the column's bot, and links to their matches. At a table, the bot with the higher score wins."
         }
         (matrix((&links, edition.number), &board, &meetings, &shown))
@@ -63,6 +63,10 @@ async fn content(
             @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS_PER_PAGE))) { "Previous page" } }
             @if offset.saturating_add(BOTS_PER_PAGE) < places { a rel="next" href=(query(offset + BOTS_PER_PAGE)) { "Next page" } }
         }
+        (data_links("Matches of this page", &[
+            DataLink::Json(format!("tournaments/{tournament}/matches?edition={}", edition.number)),
+            DataLink::Csv(format!("/t/{tournament}/matches.csv?edition={}", edition.number)),
+        ]))
     })
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use maud::{Markup, html};
 use time::OffsetDateTime;
 
-use super::entry_text::entry_text;
+use super::data_links::{DataLink, data_links};
+use super::entry_text::{entry_text, freeze_text};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
@@ -45,8 +46,10 @@ pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
             }
             aside aria-label="How to take part" { (how_to_take_part(&session)) }
         }
+        (data_links("Data of the tournaments", &[DataLink::Json("tournaments".to_owned())]))
     };
-    Ok(layout::page("Tournaments", &session, &body))
+    let body = html! { h1 { "Tournaments" } (body) };
+    Ok(layout::session_page("Tournaments", &session, &body))
 }
 
 fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
@@ -67,6 +70,7 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
             @if let Some(leader) = &card.leader { p { (leads(card, leader)) } }
             @else if card.running.is_none() && heading.frozen_since.is_none() { p { "Nothing has been played yet." } }
             @if heading.state == TournamentState::Open { p { (entry_text(heading.entry, now)) } }
+            (freeze_text(heading.freezes_at, now))
             @if let Some(since) = heading.frozen_since { p.notice { "Leaderboards are frozen since " (layout::time(since)) } }
         }
     }
@@ -82,8 +86,8 @@ fn leads(card: &TournamentCard, leader: &Leader) -> Markup {
     html! {
         @if card.heading.state == TournamentState::Closed { "Winner: " strong { (link) } }
         @else if card.heading.state == TournamentState::Cancelled { "Led when it was cancelled: " (link) }
-        @else if leader.since.is_some() { "Leader: " strong { (link) } }
-        @else { "Provisional leader: " strong { (link) } }
+        @else { "Leader: " strong { (link) } }
+        " (" (layout::edition_label(leader.edition, leader.status)) ")"
     }
 }
 

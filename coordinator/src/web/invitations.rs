@@ -126,11 +126,13 @@ pub(super) async fn form(
     Query(InvitationQuery { t: tournament }): Query<InvitationQuery>,
 ) -> Result<Markup, WebError> {
     session.caller.require(Role::Organiser)?;
-    let title = match tournament.as_str() {
-        "" => String::new(),
-        name => session.service.tournament_heading(name).await?.title,
-    };
-    Ok(form_page(&session, "", &title, None))
+    if tournament.is_empty() {
+        return Ok(form_page(&session, &[], "", "", None));
+    }
+    let title = session.service.tournament_heading(&tournament).await?.title;
+    let path = format!("/t/{tournament}");
+    let parents = [(title.as_str(), path.clone()), ("Organise", format!("{path}/organise"))];
+    Ok(form_page(&session, &parents, "", &title, None))
 }
 
 /// Creates the tokens and shows the cards.
@@ -145,7 +147,7 @@ pub(super) async fn create(
             Ok(cards_page(&session, title.trim(), &site, &created).into_response())
         }
         Err(error) => {
-            let page = form_page(&session, &names, &title, Some(error.message()));
+            let page = form_page(&session, &[], &names, &title, Some(error.message()));
             Ok((error.status(), page).into_response())
         }
     }
@@ -170,7 +172,17 @@ fn site_address(headers: &HeaderMap) -> String {
     format!("{scheme}://{host}")
 }
 
-fn form_page(session: &Session, names: &str, title: &str, error: Option<&str>) -> Markup {
+/// The title of the page with the form.
+const FORM_TITLE: &str = "Invite players";
+
+/// The page with the form, below these pages.
+fn form_page(
+    session: &Session,
+    parents: &[(&str, String)],
+    names: &str,
+    title: &str,
+    error: Option<&str>,
+) -> Markup {
     let body = html! {
         (layout::error_message(error))
         p {
@@ -196,7 +208,7 @@ fn form_page(session: &Session, names: &str, title: &str, error: Option<&str>) -
             p { button type="submit" { "Create invitations" } }
         }
     };
-    layout::page("Invite players", session, &body)
+    layout::page_below(parents, FORM_TITLE, session, &body)
 }
 
 fn cards_page(
@@ -219,7 +231,8 @@ fn cards_page(
         }
         (cards(Invitations { title, site, players: &players }))
     };
-    layout::page("Invitations", session, &body)
+    let parents = [(FORM_TITLE, "/invitations".to_owned())];
+    layout::page_below(&parents, "Invitations", session, &body)
 }
 
 #[cfg(test)]

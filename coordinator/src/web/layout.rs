@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use arbiter_games::Micros;
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{Edition, MatchSeat};
 use arbiter_replay::without_bidi_controls;
@@ -10,40 +11,69 @@ use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
 
+use super::queue;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
+use crate::service::Principal;
 
-/// A page with its title as heading and the session's login state.
+/// A page below the home page, with its title as heading and the session's login state.
 pub(super) fn page(title: &str, session: &Session, body: &Markup) -> Markup {
-    session_page(title, session, &html! { h1 { (title) } (body) })
+    page_below(&[], title, session, body)
 }
 
-/// A page with a button to log in or out. `body` contains the heading.
+/// Like [`page`], below these pages: their labels and paths.
+pub(super) fn page_below(
+    parents: &[(&str, String)],
+    title: &str,
+    session: &Session,
+    body: &Markup,
+) -> Markup {
+    let body = html! { (breadcrumbs(parents)) h1 { (title) } (body) };
+    session_page(title, session, &body)
+}
+
+/// A page with the login state of the session: who is logged in, and a button to log in or out.
+/// `body` contains the breadcrumbs and the heading.
 pub(super) fn session_page(title: &str, session: &Session, body: &Markup) -> Markup {
     let login = html! {
+        @if let Some(Principal { name, role, .. }) = session.caller.principal() {
+            a.me href="/me" { bdi { (name) } " " span.quiet { (role) } }
+        } @else {
+            a href="/login" { "Log in" }
+        }
         @if session.is_logged_in() {
-            a href="/me" { "My bots" }
             form.inline method="post" action="/logout" {
                 (csrf_field(session))
                 button type="submit" { "Log out" }
             }
-        } @else {
-            a href="/login" { "Log in" }
         }
     };
     document(title, &html! {}, &navigation(&login), body)
 }
 
-/// A page that does not depend on the session, with its title as heading.
+/// A page below the home page that does not depend on the session, with its title as heading.
 pub(super) fn public_page(title: &str, body: &Markup) -> Markup {
-    document(title, &html! {}, &navigation(&html! {}), &html! { h1 { (title) } (body) })
+    let body = html! { (breadcrumbs(&[])) h1 { (title) } (body) };
+    document(title, &html! {}, &navigation(&html! {}), &body)
+}
+
+/// Links to the home page and to these pages, which are above the page: labels and paths.
+pub(super) fn breadcrumbs(parents: &[(&str, String)]) -> Markup {
+    html! {
+        nav.breadcrumbs aria-label="Breadcrumbs" {
+            ol {
+                li { a href="/" { "Tournaments" } }
+                @for (label, path) in parents { li { a href=(path) { (label) } } }
+            }
+        }
+    }
 }
 
 /// The links of the page header.
 fn navigation(login: &Markup) -> Markup {
     html! {
         a.home href="/" { "Arbiter" }
-        a href="/queue" { "Queue and workers" }
+        a href=(queue::PATH) { (queue::TITLE) }
         (login)
     }
 }
@@ -255,9 +285,14 @@ pub(super) fn format_time(at: OffsetDateTime) -> String {
 
 /// A time in UTC.
 pub(super) fn time(at: OffsetDateTime) -> Markup {
+    time_with_text(at, &format_time(at))
+}
+
+/// A time that is shown as this text.
+pub(super) fn time_with_text(at: OffsetDateTime, text: &str) -> Markup {
     let at = at.to_offset(UtcOffset::UTC);
     let exact = at.format(&format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z"));
-    html! { time datetime=(exact.unwrap_or_default()) { (format_time(at)) } }
+    html! { time datetime=(exact.unwrap_or_default()) { (text) } }
 }
 
 /// How far a time is from now: `in 3 h`, `20 min ago`.
@@ -275,6 +310,16 @@ pub(super) fn label(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
+}
+
+/// An edition and what its results are: `edition 3, official`.
+pub(super) fn edition_label(number: i32, status: EditionStatus) -> Markup {
+    html! { "edition " (number) ", " strong class=(status_class(status)) { (status) } }
+}
+
+/// The CSS class of a status.
+pub(super) fn status_class(status: EditionStatus) -> &'static str {
+    if status == EditionStatus::Official { "official" } else { "provisional" }
 }
 
 /// A progress bar of an edition: counted and planned matches.

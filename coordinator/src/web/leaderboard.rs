@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{
     GetRankingRequest, GetRankingResponse, LeaderboardRef, Standing, Tournament,
 };
@@ -12,6 +13,7 @@ use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
 use super::api::escape;
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
@@ -61,12 +63,20 @@ impl LeaderboardQuery {
 /// The markup of live leaderboards. It is rendered once and shared by all viewers.
 pub(super) type MarkupCache = Cache<u64, OnceLock<String>>;
 
-/// The leaderboard with its search, its pages and its download.
+/// A leaderboard with its search and its pages.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) board: Markup,
+    /// Links to its data, for the foot of the page.
+    pub(super) data: Markup,
+}
+
+/// The leaderboard of a query.
 pub(super) async fn section(
     session: &Session,
     details: &Tournament,
     page_query: &LeaderboardQuery,
-) -> Result<Markup, WebError> {
+) -> Result<Section, WebError> {
     let tournament = &details.name;
     let request = page_query.request(tournament);
     let board = session.service.get_ranking(&session.caller, request).await?;
@@ -78,7 +88,19 @@ pub(super) async fn section(
     let url_query = page_query.to_query(page_query.offset);
     let links = TournamentLinks::of(&session.service, tournament).await?;
     let live = changes.then(|| format!("/t/{tournament}/ranking/live?{url_query}"));
-    Ok(html! {
+    let shown = LeaderboardQuery { edition: Some(board.edition), ..page_query.clone() };
+    let data = data_links(
+        "Data of this leaderboard",
+        &[
+            DataLink::Json(format!(
+                "tournaments/{tournament}/ranking?{}&limit={ROWS_PER_PAGE}",
+                shown.to_query(shown.offset)
+            )),
+            DataLink::Csv(format!("/t/{tournament}/ranking.csv?edition={}", board.edition)),
+            DataLink::File("All data of the tournament", format!("/t/{tournament}/data.tar.gz")),
+        ],
+    );
+    let board = html! {
         section.board data-live=[live] { (standings(&links, &board)) }
         div.below {
             (paging(page_query, &board))
@@ -90,11 +112,10 @@ pub(super) async fn section(
                 input #q type="search" name="q" value=(page_query.q);
                 button type="submit" { "Search" }
             }
-            a href={ "/t/" (tournament) "/ranking.csv?edition=" (board.edition) } download { "Leaderboard as CSV" }
-            a href={ "/t/" (tournament) "/data.tar.gz" } download { "All data" }
             a href={ "/t/" (tournament) "/projector" } { "Projector view" }
         }
-    })
+    };
+    Ok(Section { board, data })
 }
 
 /// Live updates of the page.
@@ -112,6 +133,15 @@ pub(super) async fn live(
         let markup = cached.get_or_init(|| standings(&links, &update.page).into_string());
         PreEscaped(markup.clone())
     }))
+}
+
+/// What a leaderboard is: `Official leaderboard (edition 3)`.
+pub(super) fn heading(board: &GetRankingResponse) -> Markup {
+    let status = EditionStatus::of(board.official, &board.state);
+    html! {
+        strong class=(layout::status_class(status)) { (layout::label(status.as_str())) " leaderboard" }
+        " (edition " (board.edition) ")"
+    }
 }
 
 /// The rows of the page.
@@ -150,9 +180,7 @@ pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse
     };
     html! {
         p.standing-state {
-            @if board.official { strong.official { "Official leaderboard" } }
-            @else { strong.provisional { "Provisional leaderboard" } }
-            " (edition " (board.edition) "): " (layout::progress(board.counted, board.matches, false)) ", "
+            (heading(board)) ": " (layout::progress(board.counted, board.matches, false)) ", "
             (layout::count(board.bots, "bot", "bots"))
         }
         @if board.bots == 0 { p { "No bot has this text in its name." } }

@@ -17,6 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::flash::Flash;
 use super::replay_cache::{self, ReplayChunk, Replayed};
@@ -80,9 +81,16 @@ pub(super) async fn show(
             }
         }
         (details(&status, edition))
+        (data_links("Data of this match", &[DataLink::Json(format!("tournaments/{tournament}/matches/{number}"))]))
     };
-    let title = format!("Match {number}");
-    let page = TournamentPage::below(&status.tournament, Tab::Matches, title);
+    let title = format!("Match {name}");
+    let bots: Vec<_> = status.seats.iter().map(|seat| &seat.bot[..]).collect();
+    let page = if bots.is_empty() {
+        TournamentPage::below(&status.tournament, Tab::Matches, title)
+    } else {
+        TournamentPage::below(&status.tournament, Tab::Matches, bots.join(" – "))
+            .with_subtitle(title)
+    };
     Ok(page.render(&session, &body).await)
 }
 

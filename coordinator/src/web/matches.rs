@@ -4,17 +4,18 @@
 use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{ListMatchesRequest, MatchStatus};
 use axum::extract::{Path, Query};
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::api::escape;
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
-use crate::db::editions::EditionState;
 
 const MATCHES_PER_PAGE: u32 = 50;
 
@@ -27,9 +28,8 @@ pub(super) struct MatchesQuery {
     bot: String,
     /// Only its matches against this bot.
     opponent: String,
-    /// Only matches of this version of the bot.
-    #[serde(deserialize_with = "number_or_empty")]
-    version: Option<i32>,
+    /// Only matches of the version of the bot with this number; may be empty.
+    version: String,
     /// `only`: only matches with a forfeit.
     forfeits: String,
     /// `oldest`: oldest first. Otherwise newest first.
@@ -38,58 +38,75 @@ pub(super) struct MatchesQuery {
     after: Option<i64>,
 }
 
-/// A number of a form whose field may be empty.
-fn number_or_empty<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i32>, D::Error> {
-    let text = String::deserialize(input)?;
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
-    text.trim().parse().map(Some).map_err(|_| {
-        serde::de::Error::custom(format!("version `{text}` is not a number: write 1, 2, …"))
-    })
-}
-
 impl MatchesQuery {
     /// Requests the matches of a page, and one more to see whether another page follows.
-    fn request(&self, tournament: &str) -> ListMatchesRequest {
-        ListMatchesRequest {
+    fn request(&self, tournament: &str) -> Result<ListMatchesRequest, WebError> {
+        Ok(ListMatchesRequest {
             tournament: tournament.to_owned(),
             edition: self.edition,
             bot: self.bot.clone(),
             opponent: self.opponent.clone(),
-            version: self.version.unwrap_or_default(),
+            version: self.version_number()?,
             forfeits_only: self.forfeits == "only",
             newest_first: self.order != "oldest",
             after: self.after,
             limit: MATCHES_PER_PAGE + 1,
             ..ListMatchesRequest::default()
+        })
+    }
+
+    /// The number of the version; 0 for any version.
+    fn version_number(&self) -> Result<i32, WebError> {
+        match self.version.trim() {
+            "" => Ok(0),
+            text => text.parse().map_err(|_| {
+                let message = format!("version `{text}` is not a number: write 1, 2, …");
+                WebError::new(StatusCode::BAD_REQUEST, message)
+            }),
         }
     }
 
     /// Whether it selects some of the matches only.
     fn is_filtered(&self) -> bool {
-        !self.bot.is_empty() || self.forfeits == "only"
+        let texts = [&self.bot, &self.opponent, &self.version];
+        texts.iter().any(|text| !text.is_empty()) || self.forfeits == "only"
+    }
+
+    /// The filters of the page that the API and the CSV export have under the same names.
+    fn shared_filters(&self) -> Vec<String> {
+        let edition = self.edition.map(|edition| format!("edition={edition}"));
+        let texts = [("bot", &self.bot), ("opponent", &self.opponent), ("version", &self.version)];
+        let texts = texts.into_iter().filter(|(_, text)| !text.trim().is_empty());
+        let texts = texts.map(|(name, text)| format!("{name}={}", escape(text.trim())));
+        edition.into_iter().chain(texts).collect()
     }
 
     /// The query string with the same filters, after this match.
     fn link(&self, after: Option<i64>) -> String {
-        let numbers = [
-            ("edition", self.edition.map(i64::from)),
-            ("version", self.version.map(i64::from)),
-            ("after", after),
-        ];
-        let texts = [
-            ("bot", &self.bot),
-            ("opponent", &self.opponent),
-            ("forfeits", &self.forfeits),
-            ("order", &self.order),
-        ];
-        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
-        let mut parts: Vec<_> =
-            texts.map(|(name, text)| format!("{name}={}", escape(text))).collect();
-        let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, number?)));
-        parts.extend(numbers.map(|(name, number)| format!("{name}={number}")));
+        let mut parts = self.shared_filters();
+        let others = [("forfeits", &self.forfeits), ("order", &self.order)];
+        let others = others.into_iter().filter(|(_, text)| !text.is_empty());
+        parts.extend(others.map(|(name, text)| format!("{name}={}", escape(text))));
+        parts.extend(after.map(|after| format!("after={after}")));
         format!("?{}", parts.join("&"))
+    }
+
+    /// Links to the same matches for programs.
+    fn data_links(&self, tournament: &str) -> Markup {
+        let mut parts = self.shared_filters();
+        if self.forfeits == "only" {
+            parts.push("forfeit=true".to_owned());
+        }
+        let filters = parts.join("&");
+        let order = if self.order == "oldest" { "oldest" } else { "newest" };
+        let what = if self.is_filtered() { "Data of these matches" } else { "Data of all matches" };
+        data_links(
+            what,
+            &[
+                DataLink::Json(format!("tournaments/{tournament}/matches?{filters}&order={order}")),
+                DataLink::Csv(format!("/t/{tournament}/matches.csv?{filters}")),
+            ],
+        )
     }
 }
 
@@ -99,8 +116,14 @@ pub(super) async fn list(
     Path(tournament): Path<String>,
     Query(query): Query<MatchesQuery>,
 ) -> Result<Response, WebError> {
-    let content = content(&session, &tournament, query).await;
-    TournamentPage::new(&tournament, Tab::Matches).respond(&session, content).await
+    let page = TournamentPage::new(&tournament, Tab::Matches);
+    match content(&session, &tournament, query.clone()).await {
+        Err(error) if query.is_filtered() && error.is_wrong_input() => {
+            let form = filters(&query, Some(error.message()));
+            page.respond_with_form(&session, error, &form).await
+        }
+        content => page.respond(&session, content).await,
+    }
 }
 
 async fn content(
@@ -108,11 +131,11 @@ async fn content(
     tournament: &str,
     query: MatchesQuery,
 ) -> Result<Markup, WebError> {
-    let request = query.request(tournament);
+    let request = query.request(tournament)?;
     let listed = session.service.listed_edition(&session.caller, &request).await?;
     // Later pages are of the same edition, also when another one has become official.
     let query = MatchesQuery { edition: Some(listed.number), ..query };
-    let request = query.request(tournament);
+    let request = query.request(tournament)?;
     let mut played = session.service.collect_matches(&session.caller, request).await?;
     let has_next = played.len() > MATCHES_PER_PAGE as usize;
     played.truncate(MATCHES_PER_PAGE as usize);
@@ -122,14 +145,10 @@ async fn content(
         None => Vec::new(),
     };
     let links = TournamentLinks::of(&session.service, tournament).await?;
-    let all = MatchesQuery { edition: query.edition, ..MatchesQuery::default() };
+    let status = session.service.edition_status(&session.caller, tournament, listed.number).await?;
     Ok(html! {
-        p {
-            "Edition " (listed.number)
-            @if listed.state != EditionState::Complete { ", provisional" }
-            "."
-        }
-        (filters(&query))
+        p { "Results of " (layout::edition_label(listed.number, status)) "." }
+        (filters(&query, None))
         @if played.is_empty() { (no_matches(tournament, &query)) }
         @else { (table(&links, &columns, &played)) }
         nav.paging aria-label="Pages" {
@@ -138,11 +157,8 @@ async fn content(
                 a rel="next" href=(query.link(Some(last))) { "Next page" }
             }
         }
-        p {
-            a href={ "/t/" (tournament) "/matches.csv" (all.link(None)) } download { "All matches as CSV" }
-            " · "
-            a href={ "/t/" (tournament) "/schedule" } { "Planned matches" }
-        }
+        p { a href={ "/t/" (tournament) "/schedule" } { "Planned matches" } }
+        (query.data_links(tournament))
     })
 }
 
@@ -150,14 +166,15 @@ fn number(status: &MatchStatus) -> Option<i64> {
     Some(status.r#match.parse::<MatchName>().ok()?.number.0)
 }
 
-/// The form of the filters.
-fn filters(query: &MatchesQuery) -> Markup {
+/// The form of the filters, with the reason why there are no matches for them.
+fn filters(query: &MatchesQuery, error: Option<&str>) -> Markup {
+    let help = error.map(|_| "filter-error");
     html! {
         form.search.filters method="get" role="search" {
             @if let Some(edition) = query.edition { input type="hidden" name="edition" value=(edition); }
-            label { "Bot " input name="bot" value=(query.bot) size="14"; }
-            label { "Opponent " input name="opponent" value=(query.opponent) size="14"; }
-            label { "Version " input name="version" inputmode="numeric" value=[query.version] size="3"; }
+            label { "Bot " input name="bot" value=(query.bot) size="14" aria-describedby=[help]; }
+            label { "Opponent " input name="opponent" value=(query.opponent) size="14" aria-describedby=[help]; }
+            label { "Version " input name="version" inputmode="numeric" value=(query.version) size="3" aria-describedby=[help]; }
             label {
                 input type="checkbox" name="forfeits" value="only" checked[query.forfeits == "only"];
                 " Forfeits only"
@@ -170,7 +187,11 @@ fn filters(query: &MatchesQuery) -> Markup {
                 }
             }
             button type="submit" { "Show" }
+            @if let Some(error) = error {
+                p #filter-error .error-message role="alert" { (layout::sentence(error)) }
+            }
         }
+        @if error.is_some() { p { a href="?" { "Show all matches" } } }
     }
 }
 

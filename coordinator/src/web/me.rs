@@ -84,16 +84,6 @@ fn official_place(tournament: &str, response: Option<&GetStandingResponse>) -> M
 }
 
 fn own_matches(bots: &[OwnBot], matches: &[OwnMatch]) -> Markup {
-    let heads = ["Match", "Your bot", "Seats", "Your score", "Forfeit"];
-    let row = |OwnMatch { tournament, bot, entry }: &OwnMatch| {
-        html! {
-            td { (layout::match_link(&entry.r#match)) }
-            td { (TournamentLinks::with_owners(tournament).bot(bot)) }
-            td { (seats(tournament, entry)) }
-            td.number { (layout::format_score(&entry.score)) }
-            td.forfeit { (entry.forfeit) }
-        }
-    };
     html! {
         @if !bots.is_empty() {
             h2 { "Newest matches" }
@@ -104,9 +94,35 @@ fn own_matches(bots: &[OwnBot], matches: &[OwnMatch]) -> Markup {
                 }
             } @else {
                 p { "A match's page replays it." }
-                (layout::table("Newest matches", "own-matches", &heads, matches.iter().map(row)))
+                @for group in matches.chunk_by(have_one_heading) { (matches_of_tournament(group)) }
             }
         }
+    }
+}
+
+/// Whether two matches are in one table: those of a tournament, with the same score columns.
+fn have_one_heading(one: &OwnMatch, other: &OwnMatch) -> bool {
+    (&one.tournament, &one.columns) == (&other.tournament, &other.columns)
+}
+
+/// Matches of one tournament.
+fn matches_of_tournament(matches: &[OwnMatch]) -> Markup {
+    let Some(OwnMatch { tournament, columns, .. }) = matches.first() else { return html! {} };
+    let score = format!("Your score{}", layout::components(columns));
+    let heads = ["Match", "Your bot", "Seats", &score, "Forfeit"];
+    let row = |OwnMatch { tournament, bot, entry, .. }: &OwnMatch| {
+        html! {
+            td { (layout::match_link(&entry.r#match)) }
+            td { (TournamentLinks::with_owners(tournament).bot(bot)) }
+            td { (seats(tournament, entry)) }
+            td.number { (layout::format_score(&entry.score)) }
+            td.forfeit { (entry.forfeit) }
+        }
+    };
+    html! {
+        h3 { a href={ "/t/" (tournament) } { (tournament) } }
+        (layout::table(
+            &format!("Newest matches of {tournament}"), "own-matches", &heads, matches.iter().map(row)))
     }
 }
 

@@ -103,8 +103,10 @@ pub(super) async fn show(
 fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
     html! {
         p {
-            @if board.official { "Official leaderboard" } @else { "Provisional leaderboard" }
-            ", " (layout::count(board.counted, "match", "matches"))
+            (leaderboard::heading(board)) ": " (layout::count(board.counted, "match", "matches"))
+        }
+        @if !board.freeze_notice.is_empty() {
+            p.notice.frozen { "Leaderboards are " (board.freeze_notice) "." }
         }
         table.ranking {
             thead {

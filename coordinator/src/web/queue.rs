@@ -4,6 +4,7 @@ use arbiter_proto::v1::Edition;
 use maud::{Markup, html};
 use time::OffsetDateTime;
 
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
@@ -11,6 +12,11 @@ use super::{layout, organise};
 use crate::db::lease_details::{LeaseDetails, LeasedWork};
 use crate::db::workers::Worker;
 use crate::service::WorkersOverview;
+
+/// The title of the page.
+pub(super) const TITLE: &str = "Queue and workers";
+/// Its path.
+pub(super) const PATH: &str = "/queue";
 
 pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
     let running = session.service.running_editions(&session.caller).await?;
@@ -35,8 +41,9 @@ pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
             p { a href="/workers" { "Audit of workers" } }
         }
         @else { p { (layout::count(known, "known worker", "known workers")) ". Organisers see the list." } }
+        (data_links("Data of the queue", &[DataLink::Json("queue".to_owned())]))
     };
-    Ok(layout::page("Workers and queue", &session, &body))
+    Ok(layout::page(TITLE, &session, &body))
 }
 
 fn running_table(running: &[(String, Edition)], now: OffsetDateTime) -> Markup {

@@ -21,7 +21,7 @@ use maud::PreEscaped;
 use crate::cache::Cache;
 
 /// Chunks rendered by one replay.
-const CHUNKS_PER_REPLAY: usize = 4;
+const CHUNKS_PER_REPLAY: usize = 10;
 /// Steps rendered by one replay.
 const STEPS_PER_REPLAY: usize = CHUNKS_PER_REPLAY * STEPS_PER_CHUNK;
 /// The size of the cache, in bytes.

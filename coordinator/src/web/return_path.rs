@@ -8,6 +8,31 @@ use axum::http::{HeaderMap, header};
 /// Longer paths are ignored, in bytes.
 const MAX_BYTES: usize = 2000;
 
+/// The addresses that only accept forms, and the pages with these forms. A login returns to the
+/// page, because the address does not answer a link. A segment in braces stands for any text.
+const FORM_PAGES: [(&str, &str); 16] = [
+    ("/logout", "/"),
+    ("/new/package", "/new"),
+    ("/workers/suspend", "/workers"),
+    ("/workers/reinstate", "/workers"),
+    ("/t/{tournament}/announcements", "/t/{tournament}/organise"),
+    ("/t/{tournament}/announcements/{number}/remove", "/t/{tournament}/organise"),
+    ("/t/{tournament}/start", "/t/{tournament}/organise"),
+    ("/t/{tournament}/cancel", "/t/{tournament}/organise"),
+    ("/t/{tournament}/close", "/t/{tournament}/organise"),
+    ("/t/{tournament}/retry", "/t/{tournament}/organise"),
+    ("/t/{tournament}/matches/{number}/retry", "/t/{tournament}/matches/{number}"),
+    ("/t/{tournament}/bots/{bot}/withdraw", "/t/{tournament}/bots/{bot}"),
+    ("/t/{tournament}/bots/{bot}/reinstate", "/t/{tournament}/bots/{bot}"),
+    (
+        "/t/{tournament}/bots/{bot}/versions/{number}/retry",
+        "/t/{tournament}/bots/{bot}/versions/{number}",
+    ),
+    // The forms of logins and of unknown addresses below it are no pages to return to.
+    ("/login", "/"),
+    ("/login/{any}", "/"),
+];
+
 /// A path of this server, with its query string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReturnPath(String);
@@ -31,14 +56,13 @@ impl ReturnPath {
         Self::of_text(&address[host.len()..])
     }
 
-    /// The path in a text. The home page if the text is no path of this server.
+    /// The path in a text, or that of the page with the form if the path only accepts a form. The
+    /// home page if the text is no path of this server.
     pub(super) fn of_text(text: &str) -> Self {
         let is_path = text.starts_with('/') && !text.starts_with("//");
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-        // The login form is no page to return to, and the other one is no page.
-        let is_form = ["/login", "/logout"].iter().any(|form| text.starts_with(form));
-        if is_path && is_plain && !is_form && text.len() <= MAX_BYTES {
-            Self(text.to_owned())
+        if is_path && is_plain && text.len() <= MAX_BYTES {
+            Self(form_page(text).unwrap_or_else(|| text.to_owned()))
         } else {
             Self::default()
         }
@@ -49,9 +73,67 @@ impl ReturnPath {
     }
 }
 
+/// The page with the form of an address that only accepts forms.
+fn form_page(text: &str) -> Option<String> {
+    let path = text.split(['?', '#']).next().unwrap_or(text);
+    let find = |(address, page): (&str, &str)| Some(filled(page, &parameters(address, path)?));
+    FORM_PAGES.into_iter().find_map(find)
+}
+
+/// The parameters of a pattern in a path, if the path has the form of the pattern.
+fn parameters<'a>(pattern: &'a str, path: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
+    if pattern.split('/').count() != path.split('/').count() {
+        return None;
+    }
+    let mut parameters = Vec::new();
+    for (name, text) in pattern.split('/').zip(path.split('/')) {
+        if name.starts_with('{') {
+            parameters.push((name, text));
+        } else if name != text {
+            return None;
+        }
+    }
+    Some(parameters)
+}
+
+/// A pattern with its parameters filled in.
+fn filled(pattern: &str, parameters: &[(&str, &str)]) -> String {
+    let value = |part| parameters.iter().find(|(name, _)| *name == part);
+    let parts = pattern.split('/').map(|part| value(part).map_or(part, |(_, text)| text));
+    parts.collect::<Vec<_>>().join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_address_that_only_accepts_forms_has_a_page() {
+        let source: String = include_str!("../web.rs").split_whitespace().collect();
+        let routes = source.split(".route(\"").skip(1).filter_map(|rest| rest.split_once("\","));
+        let (posts, others): (Vec<_>, Vec<_>) =
+            routes.partition(|(_, handler)| handler.starts_with("post("));
+        assert!(posts.len() > 10 && others.len() > 30, "the routes are found");
+        for (address, _) in posts {
+            let page = FORM_PAGES.iter().find(|(form, _)| *form == address);
+            let (_, page) = page.unwrap_or_else(|| panic!("name the page of {address}"));
+            assert!(others.iter().any(|(other, _)| other == page), "{page} answers GET");
+        }
+    }
+
+    #[test]
+    fn an_address_that_only_accepts_forms_leads_to_their_page() {
+        for (form, page) in [
+            ("/t/cup/start", "/t/cup/organise"),
+            ("/t/cup/start?done=x#y", "/t/cup/organise"),
+            ("/t/cup/announcements/3/remove", "/t/cup/organise"),
+            ("/t/cup/bots/ada/versions/2/retry", "/t/cup/bots/ada/versions/2"),
+            ("/workers/suspend", "/workers"),
+            ("/t/cup/matches/7", "/t/cup/matches/7"),
+        ] {
+            assert_eq!(ReturnPath::of_text(form).as_str(), page);
+        }
+    }
 
     #[test]
     fn only_paths_of_this_server_are_accepted() {

@@ -9,6 +9,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
@@ -59,8 +60,14 @@ async fn content(
     let stage = stages.find(|stage| stage.number == response.stage);
     let stage = stage.expect("the response describes one of its stages");
     let links = &TournamentLinks::of(&session.service, tournament).await?;
+    let status = session.service.edition_status(&session.caller, tournament, response.edition);
+    let status = status.await?;
+    let data = format!(
+        "tournaments/{tournament}/rounds?edition={}&stage={}",
+        response.edition, stage.number
+    );
     Ok(html! {
-        p { "Edition " (response.edition) ". " (summary(&response)) }
+        p { "Results of " (layout::edition_label(response.edition, status)) ". " (summary(&response)) }
         @if response.stages.len() > 1 { (stage_links(&response)) }
         p { (stage_state(stage)) }
         (advanced(links, stage))
@@ -79,6 +86,7 @@ async fn content(
                 }
             }
         }
+        (data_links("Data of this stage", &[DataLink::Json(data)]))
     })
 }
 

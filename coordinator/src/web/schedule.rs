@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::api::escape;
+use super::data_links::{DataLink, data_links};
 use super::error::{WebError, none_if};
 use super::layout;
 use super::session::Session;
@@ -102,6 +103,9 @@ async fn content(
             @if after.is_some() { a href=(query) { "First page" } }
             @if let Some(last) = last { a rel="next" href={ (query) "&after=" (last) } { "Next page" } }
         }
+        (data_links("Data of this schedule", &[
+            DataLink::Json(format!("tournaments/{tournament}/schedule?edition={}", edition.number)),
+        ]))
     })
 }
 

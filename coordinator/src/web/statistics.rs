@@ -2,6 +2,7 @@
 //! probabilities and ratings.
 
 use arbiter_games::string_enum;
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{
     BotStatistics, GetStatisticsRequest, GetStatisticsResponse, LeaderboardRef, PairStatistics,
     RankSet,
@@ -13,6 +14,7 @@ use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use super::chart::{self, Interval};
+use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
@@ -107,16 +109,19 @@ fn page(
             }
         }
         (probabilities(tournament, &all))
-        p {
-            a href={ "/t/" (tournament) "/statistics.csv?edition=" (all.edition) } download { "Statistics as CSV" }
-            " · "
-            a href={ "/t/" (tournament) "/matches.csv?edition=" (all.edition) } download { "All matches as CSV" }
-        }
+        (data_links("Data of this page", &[
+            DataLink::Json(format!(
+                "tournaments/{tournament}/statistics?edition={}&pairs=true&offset={}&limit={BOTS_PER_PAGE}",
+                all.edition, query.offset)),
+            DataLink::Csv(format!("/t/{tournament}/statistics.csv?edition={}", all.edition)),
+            DataLink::File("All matches as CSV", format!("/t/{tournament}/matches.csv?edition={}", all.edition)),
+        ]))
     }
 }
 
 /// What the figures answer, and from how much.
 fn question(all: &GetStatisticsResponse) -> Markup {
+    let status = EditionStatus::of(all.official, &all.state);
     let fresh = if all.basis == "tables" {
         "fresh seeds and freshly drawn tables"
     } else {
@@ -125,8 +130,8 @@ fn question(all: &GetStatisticsResponse) -> Markup {
     let is_repeated = all.distinct_matches < all.matches;
     html! {
         p {
-            "Edition " (all.edition) ": "
-            (layout::count(all.matches, "match", "matches")) " of " (all.planned) ", "
+            "Results of " (layout::edition_label(all.edition, status)) ": "
+            (all.matches) " of " (layout::count(all.planned, "match", "matches")) ", "
             @if is_repeated { (all.distinct_matches) " of them different, " }
             (layout::count(all.blocks, "seed", "seeds")) "."
         }
@@ -166,8 +171,9 @@ fn table(
     let range = chart::range(all.statistics.iter().map(interval));
     let heading = |label: &str, order: Order| {
         let is_current = query.sort == order;
+        let class = (order != Order::Bot).then_some("number");
         html! {
-            th scope="col" aria-sort=[is_current.then_some(if order == Order::Rank || order == Order::Bot { "ascending" } else { "descending" })] {
+            th scope="col" class=[class] aria-sort=[is_current.then_some(if order == Order::Rank || order == Order::Bot { "ascending" } else { "descending" })] {
                 a href=(query.url(query.offset, order)) { (label) }
             }
         }
@@ -177,13 +183,13 @@ fn table(
             thead {
                 tr {
                     (heading("Rank", Order::Rank)) (heading("Bot", Order::Bot))
-                    th scope="col" { "Possible ranks" }
+                    th.number scope="col" { "Possible ranks" }
                     th scope="col" { span.visually-hidden { "Possible ranks, drawn" } }
                     (heading(&format!("Mean per {}", all.unit), Order::Mean))
                     th scope="col" { "95 % interval" }
-                    (heading("First", Order::First)) th scope="col" { "Best three" }
+                    (heading("First", Order::First)) th.number scope="col" { "Best three" }
                     (heading("Rating", Order::Rating))
-                    th scope="col" { "Matches to be sure" }
+                    th.number scope="col" { "Matches to be sure" }
                 }
             }
             tbody {

@@ -11,15 +11,15 @@ use maud::{Markup, html};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
 
-use super::entry_text::{entry_of, entry_text};
+use super::entry_text::{entry_of, entry_text, freeze_of, freeze_text};
 use super::error::WebError;
 use super::flash::Flash;
-use super::leaderboard::{self, LeaderboardQuery};
+use super::leaderboard::{self, LeaderboardQuery, Section};
 use super::organise::set_aside;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{announcements, layout, matches, sse};
+use super::{announcements, deadline, layout, matches, sse};
 use crate::service::{ErrorKind, ServiceError};
 
 /// The front page. It also exists before there is a leaderboard.
@@ -30,15 +30,17 @@ pub(super) async fn show(
 ) -> Result<Markup, WebError> {
     let details = tournament_details(&session, &tournament).await?;
     let query = LeaderboardQuery::default();
-    let board = match leaderboard::section(&session, &details, &query).await {
+    let section = match leaderboard::section(&session, &details, &query).await {
         Err(error)
             if error.is_of(&[ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied]) =>
         {
-            no_leaderboard(&details, error.message(), session.caller.is_organiser())
+            let is_organiser = session.caller.is_organiser();
+            let board = no_leaderboard(&details, error.message(), is_organiser);
+            Section { board, data: html! {} }
         }
         result => result?,
     };
-    let content = html! { (flash.message()) (board) };
+    let content = Section { board: html! { (flash.message()) (section.board) }, ..section };
     let body = beside_state(&session, &details, &content).await?;
     Ok(TournamentPage::new(&tournament, Tab::Leaderboard).render(&session, &body).await)
 }
@@ -62,11 +64,11 @@ async fn tournament_details(session: &Session, name: &str) -> Result<Tournament,
     Ok(session.service.cached_tournament(&session.caller, request).await?)
 }
 
-/// `main` on the left and the state of the tournament on the right.
+/// A leaderboard on the left and the state of the tournament on the right.
 async fn beside_state(
     session: &Session,
     details: &Tournament,
-    main: &Markup,
+    Section { board, data }: &Section,
 ) -> Result<Markup, WebError> {
     let aside = matches_set_aside(session, details).await?;
     let mut newest = html! {};
@@ -76,13 +78,14 @@ async fn beside_state(
     }
     Ok(html! {
         div.columns {
-            div.main { (announcements::list(details)) (main) }
+            div.main { (announcements::list(details)) (board) }
             aside aria-label="State of the tournament" {
                 (progress(details, session, &newest))
                 (set_aside(&aside, None))
                 (taking_part(details, session))
             }
         }
+        (data)
     })
 }
 
@@ -139,7 +142,7 @@ fn progress(details: &Tournament, session: &Session, newest_matches: &Markup) ->
             @if let Some(official) = official.filter(|official| newest.is_some_and(|newest| newest.number != official.number)) {
                 p { a href={ "/t/" (details.name) "/ranking?edition=" (official.number) } { "Official leaderboard" } " (edition " (official.number) ")" }
             }
-            (next_edition(details))
+            (next_edition(details, session.service.now()))
         }
     }
 }
@@ -149,13 +152,15 @@ fn is_unfinished(edition: &Edition) -> bool {
 }
 
 /// When the next edition starts, or why it could not start.
-fn next_edition(tournament: &Tournament) -> Markup {
+fn next_edition(tournament: &Tournament, now: OffsetDateTime) -> Markup {
+    let next = Some(tournament.next_edition_at_us).filter(|at| *at > 0);
+    let next = next.and_then(layout::from_micros);
     html! {
         @if !tournament.last_error.is_empty() {
             p.error-message { "The next edition could not be opened: " (tournament.last_error) }
         }
-        @if tournament.next_edition_at_us > 0 {
-            p { "There are changes. The next edition will open at about " (layout::timestamp(tournament.next_edition_at_us)) "." }
+        @if let Some(at) = next {
+            p { "There are changes. " (deadline::sentence("The next edition will open at about", at, now, "The next edition is due.")) }
         }
         @if tournament.state == "open" && !tournament.new_bot_outlook.is_empty() {
             p { "With one more bot: " (tournament.new_bot_outlook) "." }
@@ -169,6 +174,7 @@ fn taking_part(details: &Tournament, session: &Session) -> Markup {
         section aria-labelledby="taking-part" {
             h2 #taking-part { "Taking part" }
             p { (entry_text(entry_of(details), session.service.now())) }
+            (freeze_text(freeze_of(details), session.service.now()))
             p { a href={ "/t/" (details.name) "/how-to-play" } { "How to play " (details.game) } }
             @if details.entry_open {
                 p {

@@ -316,7 +316,8 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
             }
         }
     };
-    layout::page(&title, session, &body)
+    let parents = [(create_tournament::TITLE, "/new".to_owned())];
+    layout::page_below(&parents, &title, session, &body)
 }
 
 /// The field for the number of seats of a table.
@@ -363,7 +364,7 @@ fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
                     }
                 }
             }
-            small id=(help) { (param.help) }
+            small id=(help) { (layout::label(&param.help)) "." }
         }
     }
 }

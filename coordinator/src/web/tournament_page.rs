@@ -72,6 +72,8 @@ pub(super) struct TournamentPage<'a> {
     tab: Tab,
     /// The title of a page below the tab.
     title: Option<String>,
+    /// A line below the title.
+    subtitle: Option<String>,
     /// The pages between the tab and this page: labels and paths.
     parents: Vec<(String, String)>,
 }
@@ -79,12 +81,18 @@ pub(super) struct TournamentPage<'a> {
 impl<'a> TournamentPage<'a> {
     /// The page of a tab.
     pub(super) fn new(tournament: &'a str, tab: Tab) -> Self {
-        Self { tournament, tab, title: None, parents: Vec::new() }
+        Self { tournament, tab, title: None, subtitle: None, parents: Vec::new() }
     }
 
     /// A page below a tab.
     pub(super) fn below(tournament: &'a str, tab: Tab, title: impl Into<String>) -> Self {
         Self { title: Some(title.into()), ..Self::new(tournament, tab) }
+    }
+
+    /// Adds a line below the title. It is a part of the title of the window.
+    pub(super) fn with_subtitle(mut self, subtitle: String) -> Self {
+        self.subtitle = Some(subtitle);
+        self
     }
 
     /// Adds a page between the tab and this page.
@@ -107,23 +115,26 @@ impl<'a> TournamentPage<'a> {
             None => tab_label,
         };
         let path = format!("/t/{}", heading.name);
-        let mut crumbs = vec![("Tournaments", "/".to_owned())];
+        let mut crumbs = Vec::new();
         if !is_front {
-            crumbs.push((&heading.title, path.clone()));
+            crumbs.push((heading.title.as_str(), path.clone()));
         }
         if self.title.is_some() && !tab_path.is_empty() {
             crumbs.push((tab_label, format!("{path}{tab_path}")));
         }
         crumbs.extend(self.parents.iter().map(|(label, path)| (&label[..], path.clone())));
         let page = html! {
-            (breadcrumbs(&crumbs))
+            (layout::breadcrumbs(&crumbs))
             h1 { (title) }
+            @if let Some(subtitle) = &self.subtitle { p.subtitle { (subtitle) } }
             (tabs(&heading, session, tab_label))
             (frozen_notice(&heading, session))
             (body)
         };
+        let own_title = [Some(title), self.subtitle.as_deref()];
+        let own_title = own_title.into_iter().flatten().collect::<Vec<_>>().join(", ");
         let document_title =
-            if is_front { title.to_owned() } else { format!("{title} – {}", heading.title) };
+            if is_front { own_title } else { format!("{own_title} – {}", heading.title) };
         layout::session_page(&document_title, session, &page)
     }
 }
@@ -158,18 +169,26 @@ impl TournamentPage<'_> {
             p { (layout::sentence(error.message())) }
             p { a href=(path) { "Go to the leaderboard" } }
         };
-        let mut response = (status, self.render(session, &body).await).into_response();
-        error::mark_formatted(&mut response);
-        Ok(response)
+        Ok(self.render_error(session, status, &body).await)
     }
-}
 
-/// The pages above this one.
-fn breadcrumbs(crumbs: &[(&str, String)]) -> Markup {
-    html! {
-        nav.breadcrumbs aria-label="Breadcrumbs" {
-            ol { @for (label, path) in crumbs { li { a href=(path) { (label) } } } }
+    /// The page with a form that says why it was refused, with the status of the error.
+    pub(super) async fn respond_with_form(
+        self,
+        session: &Session,
+        error: WebError,
+        form: &Markup,
+    ) -> Result<Response, WebError> {
+        if session.service.tournament_heading(self.tournament).await.is_err() {
+            return Err(error);
         }
+        Ok(self.render_error(session, error.status(), form).await)
+    }
+
+    async fn render_error(self, session: &Session, status: StatusCode, body: &Markup) -> Response {
+        let mut response = (status, self.render(session, body).await).into_response();
+        error::mark_formatted(&mut response);
+        response
     }
 }
 

@@ -14,7 +14,7 @@ use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::flash::{self, Flash};
 use super::session::Session;
-use super::{actions, layout};
+use super::{actions, layout, queue};
 
 /// The query string of the page: a tournament, or all of them.
 #[derive(Debug, Default, Deserialize)]
@@ -63,7 +63,8 @@ pub(super) async fn show(
         }
         @if !response.workers.is_empty() { (suspend_form(&session, &response.workers)) }
     };
-    Ok(layout::page(&title, &session, &body))
+    let parents = [(queue::TITLE, queue::PATH.to_owned())];
+    Ok(layout::page_below(&parents, &title, &session, &body))
 }
 
 /// Suspends a worker.

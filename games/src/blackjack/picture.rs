@@ -111,12 +111,14 @@ fn player_place(game: &Match, names: &[BotName], seat: Seat) -> Place {
     };
     let gained = gained(game, seat);
     let stake = player.stake();
+    // Between hands there are no stakes.
+    let stake_text = if stake == 0 { String::new() } else { format!("Stake {stake}") };
     let chips = player.chips();
     let lines = vec![
         Line::heading(format!("{seat} {}", name(names, seat)), state(game, seat, player)),
         Line::new("hand", player.hand().iter().copied().map(card).collect()),
         Line::new("amount", vec![Item::Text(points(player.hand()))]),
-        Line::amount(format!("Stake {stake}"), stack(game, stake), raised),
+        Line::amount(stake_text, stack(game, stake), raised),
         Line::amount(format!("Chips {chips}"), stack(game, chips), gained),
         Line::new("quiet", vec![Item::Text(bad_answers(game, seat))]),
     ];

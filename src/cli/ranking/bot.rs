@@ -1,8 +1,9 @@
 //! `arbiter ranking T --bot BOT`: one bot's standing, head-to-head results and history.
 
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{
-    GetHeadToHeadRequest, GetHistoryRequest, GetRankingRequest, GetStandingRequest,
-    GetStandingResponse, HeadToHead, LeaderboardRef,
+    GetHeadToHeadRequest, GetHistoryRequest, GetRankingRequest, GetRankingResponse,
+    GetStandingRequest, GetStandingResponse, HeadToHead, LeaderboardRef,
 };
 use serde_json::{Value, json};
 use tonic::Code;
@@ -16,6 +17,7 @@ use crate::output::{Columns, Output, mean, merge, print, score_heading};
 /// All ranking data of a bot.
 struct BotRanking {
     edition: i32,
+    status: EditionStatus,
     columns: Vec<String>,
     standing: GetStandingResponse,
     /// The head-to-head results, or why there are none.
@@ -50,7 +52,8 @@ async fn fetch(
         limit: 1,
         ..Default::default()
     };
-    let columns = server.send(request).await?.columns;
+    let GetRankingResponse { columns, official, state, .. } = server.send(request).await?;
+    let status = EditionStatus::of(official, &state);
     let request = GetHeadToHeadRequest { leaderboard: Some(leaderboard), bot: bot.clone() };
     let head_to_head = match request.send(server).await {
         Ok(response) => Ok(response.results),
@@ -60,11 +63,11 @@ async fn fetch(
         Err(status) => return Err(status.into()),
     };
     let history = server.send(GetHistoryRequest { tournament, bot }).await?.standings;
-    Ok(BotRanking { edition: standing.edition, columns, standing, head_to_head, history })
+    Ok(BotRanking { edition: standing.edition, status, columns, standing, head_to_head, history })
 }
 
 fn show(out: &mut Output, bot: &str, ranking: &BotRanking) -> Result<(), Failure> {
-    out.line(&format!("{bot} in edition {}", ranking.edition))?;
+    out.line(&format!("{bot} in edition {}, {}", ranking.edition, ranking.status))?;
     out.table(&table(ranking.standing.standing.iter(), &ranking.columns))?;
     let mut head_to_head = Columns::new(["against", "matches", "won", "drawn", "lost"], &[0]);
     for HeadToHead { opponent: other, matches, won, drawn, lost } in

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use arbiter_games::Forfeit;
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{EditionProgress, GetRankingResponse, Standing};
 use serde_json::{Value, json};
 
@@ -59,11 +60,11 @@ pub(super) fn reprint(
 
 /// The edition and how many of its matches are counted.
 fn heading(page: &GetRankingResponse) -> String {
-    let official = if page.official { "official" } else { "not official" };
+    let status = EditionStatus::of(page.official, &page.state);
     let edition = page.edition;
     let counted = page.counted;
     let frozen = non_empty(&page.freeze_notice).map(|text| format!("; {text}")).unwrap_or_default();
-    format!("edition {edition}, {official}: {counted} of {} counted{frozen}", matches(page.matches))
+    format!("edition {edition}, {status}: {counted} of {} counted{frozen}", matches(page.matches))
 }
 
 /// The progress of the running edition, if it is another one.

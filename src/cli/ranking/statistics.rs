@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{
     BotStatistics, GetStatisticsRequest, GetStatisticsResponse, LeaderboardRef, PairStatistics,
     RankSet,
@@ -129,7 +130,7 @@ fn is_computing(status: &tonic::Status) -> bool {
 
 /// What the figures answer, and from how much.
 fn heading(all: &GetStatisticsResponse) -> Vec<String> {
-    let official = if all.official { "official" } else { "not official" };
+    let status = EditionStatus::of(all.official, &all.state);
     let different = if all.distinct_matches < all.matches {
         format!(" ({} different)", all.distinct_matches)
     } else {
@@ -139,7 +140,7 @@ fn heading(all: &GetStatisticsResponse) -> Vec<String> {
     let fresh = if all.basis == "tables" { "seeds and tables" } else { "seeds" };
     let mut lines = vec![
         format!(
-            "edition {}, {official}: {} of {planned}{different}, {} seeds",
+            "edition {}, {status}: {} of {planned}{different}, {} seeds",
             all.edition, all.matches, all.blocks
         ),
         format!(

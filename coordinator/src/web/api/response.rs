@@ -3,12 +3,12 @@
 use std::io::{self, Cursor, Read};
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderMap;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::download;
+use super::super::{compression, download};
 use super::problem::Problem;
 use crate::service::HeldRecord;
 
@@ -62,10 +62,7 @@ impl ResponseBody for RecordLines {
     }
 
     fn encode(self, headers: &HeaderMap) -> Result<EncodedBody, Problem> {
-        let values = headers.get_all(header::ACCEPT_ENCODING).into_iter();
-        let mut encodings =
-            values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-        let accepts_zstd = encodings.any(|encoding| encoding.trim() == "zstd");
+        let accepts_zstd = compression::accepts(headers, "zstd");
         let body =
             if accepts_zstd { download::record(&self.0) } else { decompress(self.0.clone()) };
         let encoding = accepts_zstd.then_some("zstd");

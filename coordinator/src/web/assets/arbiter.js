@@ -1,4 +1,4 @@
-// Live updates. Everything else works without scripts.
+// Live updates and countdowns. Everything else works without scripts.
 "use strict";
 
 // The content of a section with `data-live` is replaced by the events of that URL. While the page is
@@ -45,4 +45,36 @@ if (loginToken) {
   };
   addEventListener("hashchange", fillFromLink);
   fillFromLink();
+}
+
+// Deadlines: the time that is left. The browser's clock may be wrong, so the time is that of the server when
+// it sent the page, and what has passed since. Without seconds if motion shall be reduced.
+const deadlines = document.querySelectorAll("[data-deadline]");
+if (deadlines.length > 0) {
+  const [navigation] = performance.getEntriesByType("navigation");
+  const sentAt = Date.now() - performance.now() + (navigation?.responseStart ?? 0);
+  const ahead = Number(deadlines[0].dataset.now) - sentAt;
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const countDown = () => {
+    for (const deadline of document.querySelectorAll("[data-deadline]")) {
+      const left = deadline.querySelector("time:last-of-type");
+      const seconds = Math.ceil((Date.parse(left.dateTime) - Date.now() - ahead) / 1000);
+      if (seconds <= 0) {
+        deadline.textContent = deadline.dataset.deadline;
+        delete deadline.dataset.deadline;
+      } else if (left.textContent !== remaining(seconds, still.matches)) {
+        left.textContent = remaining(seconds, still.matches);
+      }
+    }
+  };
+  setInterval(countDown, 1000);
+  countDown();
+}
+
+function remaining(seconds, still) {
+  const whole = (unit) => Math.floor(seconds / unit);
+  if (seconds < 60) return still ? "in less than a minute" : `in ${seconds} s`;
+  if (seconds < 3600) return still ? `in ${whole(60)} min` : `in ${whole(60)} min ${seconds % 60} s`;
+  if (seconds < 172800) return `in ${whole(3600)} h ${whole(60) % 60} min`;
+  return `in ${whole(86400)} days ${whole(3600) % 24} h`;
 }

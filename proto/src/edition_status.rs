@@ -1,0 +1,67 @@
+//! What the results of an edition are, in words for people. Pages and commands use the same words.
+
+use std::fmt;
+
+/// What the results of an edition are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditionStatus {
+    /// Its leaderboard is the official one.
+    Official,
+    /// It is not complete.
+    Provisional,
+    /// It was cancelled.
+    Cancelled,
+    /// A newer edition is official.
+    FormerlyOfficial,
+    /// Not official, with a state that this build does not know.
+    NotOfficial,
+}
+
+impl EditionStatus {
+    /// The status of an edition with this state: `planning`, `running`, `complete` or `cancelled`.
+    pub fn of(is_official: bool, state: &str) -> Self {
+        match state {
+            _ if is_official => Self::Official,
+            "planning" | "running" => Self::Provisional,
+            "cancelled" => Self::Cancelled,
+            "complete" => Self::FormerlyOfficial,
+            _ => Self::NotOfficial,
+        }
+    }
+
+    /// Its text: `official`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Official => "official",
+            Self::Provisional => "provisional",
+            Self::Cancelled => "cancelled",
+            Self::FormerlyOfficial => "formerly official",
+            Self::NotOfficial => "not official",
+        }
+    }
+}
+
+impl fmt::Display for EditionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_official_edition_is_called_official() {
+        for (state, text) in [
+            ("planning", "provisional"),
+            ("running", "provisional"),
+            ("complete", "formerly official"),
+            ("cancelled", "cancelled"),
+            ("", "not official"),
+        ] {
+            assert_eq!(EditionStatus::of(false, state).as_str(), text);
+            assert_eq!(EditionStatus::of(true, state), EditionStatus::Official);
+        }
+    }
+}

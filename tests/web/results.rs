@@ -1,0 +1,227 @@
+//! Pages with results name their edition and say what its results are; lists of matches can be
+//! filtered, and link the same matches as data.
+
+use serde_json::Value;
+
+use crate::TestServer;
+use crate::browser::{Browser, rows, text};
+use crate::support::presets::give_time;
+
+/// The text of a page.
+fn shown(browser: &Browser, path: &str) -> String {
+    text(&browser.page(path))
+}
+
+#[test]
+fn pages_and_commands_say_whether_results_are_official() {
+    let server = TestServer::open_with("rerun = \"manual\"\n");
+    let browser = &server.browser;
+    server.up.play("cup");
+    let pages = ["/t/cup/matrix", "/t/cup/statistics", "/t/cup/matches", "/t/cup/bots/ada", "/"];
+    for path in pages {
+        let page = shown(browser, path);
+        assert!(page.contains("edition 1, official"), "{path}: {page}");
+    }
+    for path in ["/t/cup", "/t/cup/ranking", "/t/cup/projector"] {
+        let page = shown(browser, path);
+        assert!(page.contains("Official leaderboard (edition 1)"), "{path}: {page}");
+    }
+    for command in ["ranking cup", "ranking cup --stats", "ranking cup --bot ada"] {
+        let output = server.up.succeed(command);
+        assert!(output.contains("edition 1, official"), "{command}: {output}");
+    }
+
+    server.up.play("cup");
+    for path in &pages[..4] {
+        let page = shown(browser, &format!("{path}?edition=1"));
+        assert!(page.contains("edition 1, formerly official"), "{path}: {page}");
+    }
+    let page = shown(browser, "/t/cup/ranking?edition=1");
+    assert!(page.contains("Formerly official leaderboard (edition 1)"), "{page}");
+    let output = server.up.succeed("ranking cup --edition 1");
+    assert!(output.contains("edition 1, formerly official"), "{output}");
+
+    // A match of this tournament never ends.
+    let bots =
+        ["honest", "silent"].map(|mode| server.up.bots.rascal(&format!("x-{mode}"), mode, 1, ""));
+    server.up.create(&format!(
+        "name = \"endless\"\ngame = \"gomoku\"\n[params]\nmove_limit = \"10h\"\n\
+         [house]\nbots = {bots:?}\n"
+    ));
+    server.up.succeed("tournament start endless");
+    for path in ["matrix", "statistics", "matches", "bots/x-honest"] {
+        let page = shown(browser, &format!("/t/endless/{path}?edition=1"));
+        assert!(page.contains("edition 1, provisional"), "{path}: {page}");
+    }
+    let page = shown(browser, "/t/endless");
+    assert!(page.contains("Provisional leaderboard (edition 1)"), "{page}");
+    server.up.succeed("tournament cancel endless");
+    let page = shown(browser, "/t/endless/ranking?edition=1");
+    assert!(page.contains("Cancelled leaderboard (edition 1)"), "{page}");
+    server.up.close();
+}
+
+#[test]
+fn brackets_and_rounds_name_their_edition() {
+    let server = TestServer::open();
+    let bots = ["ada", "bob"].map(|bot| format!("{}/{bot}", server.up.bots.path().display()));
+    server.up.create(&format!(
+        "name = \"finals\"\ngame = \"gomoku\"\n[schedule]\nkind = \"knockout\"\n\
+         [house]\nbots = {bots:?}\n"
+    ));
+    server.up.create(&format!(
+        "name = \"league\"\ngame = \"gomoku\"\n[schedule]\nkind = \"swiss\"\nrounds = 1\n\
+         [house]\nbots = {bots:?}\n"
+    ));
+    for (tournament, path) in [("finals", "bracket"), ("league", "rounds")] {
+        server.up.play(tournament);
+        let page = shown(&server.browser, &format!("/t/{tournament}/{path}"));
+        assert!(page.contains("edition 1, official"), "{path}: {page}");
+    }
+    server.up.close();
+}
+
+#[test]
+fn a_wrong_filter_is_explained_beside_the_filled_form() {
+    let server = TestServer::open();
+    server.up.play("cup");
+    for (query, status, reason, field) in [
+        ("bot=nothing", 404, "nothing", "name=\"bot\" value=\"nothing\""),
+        ("bot=ada&opponent=nothing", 404, "nothing", "name=\"opponent\" value=\"nothing\""),
+        ("opponent=ada", 400, "`opponent` needs `bot`", "name=\"opponent\" value=\"ada\""),
+        ("bot=ada&version=7", 404, "version 7 of ada", "inputmode=\"numeric\" value=\"7\""),
+        ("bot=ada&version=x", 400, "version `x` is not a number", "value=\"x\""),
+    ] {
+        let response = server.browser.get(&format!("/t/cup/matches?{query}"));
+        assert_eq!(response.status, status, "{query}");
+        let page = response.body;
+        let form = page.split("<form class=\"search filters\"").nth(1);
+        let form =
+            form.unwrap_or_else(|| panic!("no form: {page}")).split("</form>").next().unwrap();
+        assert!(form.contains(field), "{query}: {form}");
+        assert!(form.contains("role=\"alert\"") && text(form).contains(reason), "{query}: {form}");
+    }
+    let page = server.browser.get("/t/none/matches?bot=ada");
+    assert_eq!(page.status, 404, "a tournament that does not exist has no form");
+    assert!(!page.body.contains("search filters"));
+    server.up.close();
+}
+
+/// The numbers of the matches in the rows of a CSV file, in the order of the file.
+fn csv_matches(text: &str) -> Vec<i64> {
+    let mut lines = text.lines();
+    let column = lines.next().unwrap().split(',').position(|name| name == "number").unwrap();
+    let mut numbers: Vec<i64> =
+        lines.map(|line| line.split(',').nth(column).unwrap().parse().unwrap()).collect();
+    numbers.dedup();
+    numbers
+}
+
+#[test]
+fn a_filtered_list_links_the_same_matches_as_json_and_csv() {
+    let server = TestServer::open();
+    server.up.play("cup");
+    let browser = &server.browser;
+    let mut sizes = Vec::new();
+    for query in [
+        "",
+        "?bot=ada",
+        "?bot=ada&opponent=bob",
+        "?forfeits=only",
+        "?bot=ada&forfeits=only",
+        "?bot=eve&forfeits=only&order=oldest",
+        "?bot=ada&opponent=eve&version=1&order=oldest",
+    ] {
+        let page = browser.page(&format!("/t/cup/matches{query}"));
+        let listed: Vec<i64> = if page.contains("<table class=\"matches\"") {
+            rows(&page, "matches").iter().map(|row| row[0].parse().unwrap()).collect()
+        } else {
+            Vec::new()
+        };
+        let foot = page.split("<p class=\"data-links\">").nth(1).unwrap();
+        let links = foot.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+        let links: Vec<_> = links.map(|link| link.replace("&amp;", "&")).collect();
+        let json: Value = serde_json::from_str(&browser.page(&links[0])).unwrap();
+        let items = json["items"].as_array().unwrap().iter();
+        let number = |name: &Value| name.as_str().unwrap().rsplit('/').next().unwrap().parse();
+        let items: Vec<i64> = items.map(|item| number(&item["match"]).unwrap()).collect();
+        assert_eq!(items, listed, "{query}: JSON");
+        let mut in_file = csv_matches(&browser.download(&links[1]).body);
+        let mut ordered = listed.clone();
+        ordered.sort_unstable();
+        in_file.sort_unstable();
+        assert_eq!(in_file, ordered, "{query}: CSV");
+        sizes.push(listed.len());
+    }
+    assert_eq!(sizes, [6, 4, 2, 4, 0, 4, 2], "the filters select");
+    server.up.close();
+}
+
+#[test]
+fn the_page_of_a_match_is_titled_with_its_bots() {
+    let server = TestServer::open();
+    server.up.play("cup");
+    let page = server.browser.page("/t/cup/matches/0");
+    let seats: Vec<_> = rows(&page, "scores").iter().map(|row| row[1].clone()).collect();
+    let names = seats.join(" – ");
+    assert!(
+        page.contains(&format!("<h1>{names}</h1><p class=\"subtitle\">Match cup/0</p>")),
+        "{page}"
+    );
+    assert!(page.contains(&format!("<title>{names}, Match cup/0 – cup – Arbiter</title>")));
+    server.up.close();
+}
+
+#[test]
+fn own_matches_name_the_components_of_scores() {
+    let server = TestServer::open();
+    let up = &server.up;
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/games/packages/othello");
+    up.create(&format!(
+        "name = \"discs\"\ngame = \"{package}\"\n[submissions]\npreflight = false\n"
+    ));
+    let token = up.token("player --name ada");
+    for (tournament, bot) in [
+        ("discs", format!("{package}/bots/greedy")),
+        ("cup", up.bots.rascal("mine", "honest", 0, "")),
+    ] {
+        let mut submit = up.command(&format!("submit {tournament}"));
+        submit.args([bot.as_str(), "--name", "mine"]).env("ARBITER_TOKEN", &token);
+        crate::support::service::done(&submit.output().unwrap());
+        up.play(tournament);
+    }
+    let mut browser = server.browser.clone();
+    browser.log_in(&token);
+    let page = browser.page("/me");
+    let tables: Vec<_> = page.split("<table class=\"own-matches\">").skip(1).collect();
+    assert_eq!(tables.len(), 2, "a table for each tournament");
+    for (tournament, heading) in
+        [("/t/discs/", "Your score (Points, Discs)"), ("/t/cup/", "Your score")]
+    {
+        let table = tables.iter().find(|table| table.contains(tournament)).unwrap();
+        let heads = table.split("</thead>").next().unwrap();
+        assert!(heads.contains(&format!(">{heading}</th>")), "{tournament}: {heads}");
+    }
+    server.up.close();
+}
+
+#[test]
+fn replays_show_no_stake_between_hands_and_bars_of_time_banks_only() {
+    let server = TestServer::open();
+    let presets = server.up.directory.path().join("presets");
+    give_time(&presets);
+    for game in ["blackjack", "bitwa", "gomoku"] {
+        let file = std::fs::read_to_string(presets.join(format!("quick/{game}.toml"))).unwrap();
+        server.up.create(&file);
+        server.up.play(&format!("{game}-quick"));
+        let path = format!("/t/{game}-quick/matches/0");
+        let page = server.browser.page(&path);
+        let total = page.split("data-total=\"").nth(1).unwrap().split('"').next().unwrap();
+        let last = total.parse::<usize>().unwrap() - 1;
+        let page = server.browser.page(&format!("{path}?step={last}"));
+        assert!(!page.contains("Stake 0"), "{game}: {page}");
+        assert_eq!(page.contains("<meter"), game == "bitwa", "{game}: {page}");
+        assert_eq!(text(&page).contains(" of at most "), game != "bitwa", "{game}: {page}");
+    }
+    server.up.close();
+}
