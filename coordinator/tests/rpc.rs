@@ -34,6 +34,36 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use grpc_client::{Server, TIMEOUT, Worker, report};
 
 #[tokio::test]
+async fn a_players_bot_from_before_there_were_handles_keeps_its_plain_name() {
+    let server = Server::start().await;
+    server.create_tournament("cup").await;
+    let pool = &server.database.pool;
+    let player: i32 = sqlx::query_scalar("SELECT id FROM tokens WHERE role = 'player'")
+        .fetch_one(pool)
+        .await
+        .unwrap();
+    // The former version knew no handles.
+    for statement in [
+        "UPDATE tokens SET handle = NULL",
+        "INSERT INTO bots (tournament, owner, name, created_at)
+        SELECT t.id, p.id, 'mine', now() FROM tournaments t, tokens p WHERE p.role = 'player'",
+    ] {
+        sqlx::query(statement).execute(pool).await.unwrap();
+    }
+    let submit = |bot: &'static str| server.submit(Role::Player, "cup", bot, false, b"a bundle");
+    assert_eq!(submit("mine").await.unwrap(), 1);
+    // A house bot is named `one`.
+    for new in ["other", "one", "player/other"] {
+        assert_eq!(submit(new).await.unwrap(), 1, "{new}");
+    }
+    let statement = "SELECT name FROM bots WHERE owner = $1 ORDER BY id";
+    let names: Vec<String> =
+        sqlx::query_scalar(statement).bind(player).fetch_all(pool).await.unwrap();
+    assert_eq!(names, ["mine", "player/other", "player/one"]);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn every_call_requires_its_role() {
     let server = Server::start().await;
     server.create_tournament("cup").await;

@@ -38,7 +38,7 @@ pub(super) struct Submit {
     /// The bot: a directory with bot.toml or a KotH meta file, an archive of one (.tar, .tar.gz,
     /// .tar.zst, .zip), an executable file, or one source file (.py, .js, .c, .cpp, .rs, .java, …).
     path: PathBuf,
-    /// The name of the entry; by default the bot's name.
+    /// The name of the entry; by default the bot's name. It follows a player's handle: ada/mybot.
     #[arg(long)]
     name: Option<EntrantName>,
     /// Build it here and send the result, if workers lack the build tools.

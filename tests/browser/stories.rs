@@ -59,7 +59,7 @@ fn an_author_goes_from_the_rules_to_the_first_own_replay() {
     chrome.click("form.fields button");
     chrome.wait(
         "the trial has passed",
-        "return location.pathname === '/t/cup/bots/firstbot/versions/1'
+        "return location.pathname === '/t/cup/bots/alice/firstbot/versions/1'
             && document.querySelector('main').innerText.includes('entered')",
     );
     server.up.wait_for("cup", 2);

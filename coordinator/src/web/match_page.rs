@@ -84,7 +84,7 @@ pub(super) async fn show(
         (data_links("Data of this match", &[DataLink::Json(format!("tournaments/{tournament}/matches/{number}"))]))
     };
     let title = format!("Match {name}");
-    let bots: Vec<_> = status.seats.iter().map(|seat| &seat.bot[..]).collect();
+    let bots: Vec<_> = status.seats.iter().map(|seat| links.label(&seat.bot)).collect();
     let page = if bots.is_empty() {
         TournamentPage::below(&status.tournament, Tab::Matches, title)
     } else {
