@@ -315,8 +315,8 @@ impl Chrome {
         self.command("Emulation.setEmulatedMedia", &json!({"features": [scheme, reduced_motion]}));
     }
 
-    /// Makes the clock of the next pages wrong by this time, in milliseconds. A page changes it with
-    /// `window.clockError`.
+    /// Makes the clock of the next pages wrong by this time, in milliseconds. A page changes it
+    /// with `window.clockError`.
     pub(crate) fn set_clock_error(&self, millis: i64) {
         let script = format!(
             "window.clockError = {millis}; const now = Date.now;

@@ -18,7 +18,7 @@ fn server() -> TestServer {
     let server = TestServer::empty();
     let closes = OffsetDateTime::now_utc() + time::Duration::seconds(CLOSES_IN);
     let closes = closes.format(&Rfc3339).unwrap();
-    server.up.create_cup(&format!("submissions.closes = \"{}\"\n", closes));
+    server.up.create_cup(&format!("submissions.closes = \"{closes}\"\n"));
     server
 }
 

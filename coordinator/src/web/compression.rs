@@ -1,9 +1,9 @@
 //! Pages and assets are compressed by gzip for browsers that accept it.
 //!
-//! The size of a compressed page depends on which of its parts are equal. If a page has a secret and
-//! a text that an attacker chooses, such as a search, the sizes of many pages can tell the secret
-//! (the BREACH attack, <https://breachattack.com>). So only pages of requests without a cookie are
-//! compressed: they have no secret.
+//! The size of a compressed page depends on which of its parts are equal. If a page has a secret
+//! and a text that an attacker chooses, such as a search, the sizes of many pages can tell the
+//! secret (the BREACH attack, <https://breachattack.com>). So only pages of requests without a
+//! cookie are compressed: they have no secret.
 
 use arbiter_packages::archive_writer::GzipBuffer;
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};

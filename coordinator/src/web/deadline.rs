@@ -1,5 +1,5 @@
-//! Deadlines: a time, and how long it is until then. The script of the pages counts down; without it
-//! the page shows both as of the request.
+//! Deadlines: a time, and how long it is until then. The script of the pages counts down; without
+//! it the page shows both as of the request.
 //!
 //! The clock of a browser may be wrong. So a deadline carries the server's time, and the script
 //! counts the time since the page was sent.
@@ -9,8 +9,8 @@ use time::OffsetDateTime;
 
 use super::layout;
 
-/// A deadline in a sentence that begins with `before`: `Entry is open until 2027-03-01 12:00 UTC (in
-/// 2 h 14 min).` When the time has come, the script shows `after` in its place.
+/// A deadline in a sentence that begins with `before`: `Entry is open until 2027-03-01 12:00 UTC
+/// (in 2 h 14 min).` When the time has come, the script shows `after` in its place.
 pub(super) fn sentence(
     before: &str,
     at: OffsetDateTime,
