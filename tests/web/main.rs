@@ -9,6 +9,7 @@ mod game_guides;
 mod hidden_frames;
 mod invitations;
 mod organisers;
+mod rehearsals;
 mod replays;
 mod rounds;
 mod score_columns;

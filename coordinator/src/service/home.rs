@@ -55,7 +55,8 @@ pub(crate) struct Leader {
     pub(crate) bot: String,
     /// The number of the edition.
     pub(crate) edition: i32,
-    /// When the edition was complete. None while it runs: then the leaderboard is provisional.
+    /// When the edition was complete. None if it is not official: while it runs, and in a
+    /// rehearsal.
     pub(crate) since: Option<OffsetDateTime>,
 }
 
@@ -111,7 +112,7 @@ impl Service {
         let end_of_entry = |card: &TournamentCard| match card.heading.entry {
             EntryState::Open(closes) => (0, closes.unwrap_or(far)),
             EntryState::Closed(closed) => (1, closed),
-            EntryState::Over => (2, far),
+            EntryState::Rehearsal | EntryState::Over => (2, far),
         };
         page.open.sort_by_key(|card| (card.running.is_none(), end_of_entry(card)));
         Ok(Arc::new(page))
@@ -129,11 +130,17 @@ impl Service {
             Some(id) => editions::get(&self.pool, id).await?,
             None => None,
         };
-        let visible = running.as_ref().filter(|edition| visibility.shows(edition));
+        let newest = match tournament.rehearsal {
+            Some(_) => editions::of_tournament(&self.pool, tournament.id).await?.into_iter().next(),
+            None => running.clone(),
+        };
+        let visible = newest.as_ref().filter(|edition| visibility.shows(edition));
         let leader = match official.as_ref().or(visible) {
             Some(edition) => self.leader(edition).await?,
             None => None,
         };
+        let since = official.and_then(|edition| edition.ended_at);
+        let leader = leader.map(|leader| Leader { since, ..leader });
         let running = match running {
             Some(edition) => Some(self.edition_message(edition, None).await?),
             None => None,

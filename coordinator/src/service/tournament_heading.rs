@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use super::entry_state::EntryState;
 use super::leaderboard_freeze::unreadable;
 use super::{Caller, Result, Service};
-use crate::db::tournaments::{Tournament, TournamentState};
+use crate::db::tournaments::{Rehearsal, Tournament, TournamentState};
 use crate::tournament::file::TournamentFile;
 
 /// The heading of a tournament.
@@ -28,6 +28,8 @@ pub(crate) struct TournamentHeading {
     pub(crate) frozen_since: Option<OffsetDateTime>,
     /// Whether bots can enter.
     pub(crate) entry: EntryState,
+    /// What it rehearses, if it is a rehearsal.
+    pub(crate) rehearsal: Option<Rehearsal>,
 }
 
 /// How the rounds of a schedule are shown.
@@ -57,6 +59,7 @@ impl Service {
             rounds: rounds_view(&tournament.settings),
             frozen_since,
             entry: self.entry_state(tournament)?,
+            rehearsal: tournament.rehearsal.clone(),
         })
     }
 }

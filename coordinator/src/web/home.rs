@@ -55,6 +55,9 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
                 (heading.game) " · " (layout::count(card.entered, "bot", "bots"))
                 @if heading.state == TournamentState::Cancelled { " · cancelled" }
             }
+            @if let Some(rehearsal) = &heading.rehearsal {
+                p.notice { "Rehearsal of " (rehearsal.original) ": its leaderboard is never official" }
+            }
             @if let Some(running) = &card.running {
                 p {
                     "Edition " (running.number) ": " (layout::edition_progress(running))
@@ -73,7 +76,8 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
 fn leads(card: &TournamentCard, leader: &Leader) -> Markup {
     let link = layout::bot_link(&card.heading.name, &leader.bot);
     html! {
-        @if card.heading.state == TournamentState::Closed { "Winner: " strong { (link) } }
+        @if card.heading.rehearsal.is_some() { "Leader of the rehearsal: " (link) }
+        @else if card.heading.state == TournamentState::Closed { "Winner: " strong { (link) } }
         @else if card.heading.state == TournamentState::Cancelled { "Led when it was cancelled: " (link) }
         @else if leader.since.is_some() { "Leader: " strong { (link) } }
         @else { "Provisional leader: " strong { (link) } }

@@ -113,6 +113,9 @@ impl StaticSite {
             @if !description.is_empty() {
                 article.guide { (markdown::render(description, "about-")) }
             }
+            @if !self.tournament.rehearsal_of.is_empty() {
+                p { strong { "Rehearsal of " (self.tournament.rehearsal_of) } ": its leaderboard is never official." }
+            }
             p {
                 "A tournament of " (self.tournament.game) ". "
                 @if state == "open" { "It is still open: this is its state at the time of export." }
