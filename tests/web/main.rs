@@ -7,6 +7,7 @@ mod browser;
 mod edits;
 mod game_guides;
 mod hidden_frames;
+mod house_ranks;
 mod invitations;
 mod organisers;
 mod rehearsals;

@@ -148,10 +148,11 @@ impl Service {
         Ok(TournamentCard { heading: self.heading_of(tournament)?, entered, running, leader })
     }
 
-    /// The first bot of the leaderboard, once a match is counted.
+    /// The first ranked bot of the leaderboard, once a match is counted.
     async fn leader(&self, edition: &Edition) -> Result<Option<Leader>> {
         let board = self.boards.get(edition).await?;
-        let first = board.places.first().filter(|_| board.counted > 0);
+        let first = board.places.iter().find(|place| place.rank.is_some());
+        let first = first.filter(|_| board.counted > 0);
         let bot = first.and_then(|place| board.roster.get(place.contestant.entrant));
         Ok(bot.map(|bot| Leader {
             bot: bot.name.clone(),

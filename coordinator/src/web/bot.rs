@@ -194,7 +194,10 @@ fn standing(response: &GetStandingResponse) -> Markup {
     let Some(place) = &response.standing else { return html! {} };
     html! {
         dl.standing {
-            dt { "Rank" } dd { @if place.tied { "=" } (place.rank) " in edition " (response.edition) }
+            dt { "Rank" } dd {
+                @if place.rank == 0 { "none (house bot)" } @else { (leaderboard::rank(place.rank, place.tied)) }
+                " in edition " (response.edition)
+            }
             dt { "Version" } dd { (place.version) }
             dt { "Matches" } dd { (place.matches) }
             dt { "Score" (layout::components(&response.columns)) } dd { (place.score.join(" ")) }
@@ -221,7 +224,7 @@ fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
         Some(html! {
             td { a href={ "/t/" (tournament) "/ranking?edition=" (edition) } { (edition) } }
             td.number { (place.version) }
-            td.number { @if place.tied { "=" } (place.rank) }
+            td.number { (leaderboard::rank(place.rank, place.tied)) }
             td.number { (leaderboard::mean(place)) }
             td.number { (place.matches) }
         })

@@ -99,6 +99,12 @@ const ALWAYS: &[Field] = &[
         Kind::Choice(&["every_submission", "manual"]),
         "After each change, or when an organiser starts one.",
     ),
+    (
+        "house.ranked",
+        "House bots have ranks",
+        Kind::Flag,
+        "From the next edition on. Without ranks they play, and the ranks of others skip them.",
+    ),
     ("expected", "Time of a match", Kind::Line, "For estimates: 2s. Empty: measured."),
     ("audit.replay", "Replayed records", Kind::Line, "A share such as 5%."),
     ("audit.shadow", "Matches played twice", Kind::Line, "A share such as 1%."),

@@ -13,7 +13,7 @@ use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{actions, flash, layout};
+use super::{actions, flash, layout, leaderboard};
 use crate::access::Role;
 
 /// The criteria that select matches, as entered.
@@ -198,10 +198,11 @@ fn comparison_table(tournament: &str, response: &VoidMatchesResponse) -> Markup 
     let without = format!("{score} without");
     let heads = ["Rank", "Rank without", "Change", "Bot", &score, &without];
     let row = |VoidStanding { bot, rank, rank_without, score, score_without }: &VoidStanding| {
+        // Both are 0 for a house bot without a rank.
         let change = i64::from(*rank) - i64::from(*rank_without);
         html! {
-            td.number { (rank) }
-            td.number { (rank_without) }
+            td.number { (leaderboard::rank(*rank, false)) }
+            td.number { (leaderboard::rank(*rank_without, false)) }
             td.number { @if change != 0 { (format!("{change:+}")) } }
             td { (layout::bot_link(tournament, bot)) }
             td.number { (score.join(" ")) }

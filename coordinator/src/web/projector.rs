@@ -115,8 +115,8 @@ fn standings(board: &GetRankingResponse) -> Markup {
             tbody {
                 @for place in &board.standings {
                     tr {
-                        td.number { @if place.tied { "=" } (place.rank) }
-                        td.bot { (place.bot) }
+                        td.number { (leaderboard::rank(place.rank, place.tied)) }
+                        td.bot { (place.bot) @if place.rank == 0 { " " (leaderboard::owner(place)) } }
                         @for number in leaderboard::score(place, board.columns.len()) {
                             td.number.score { (number) }
                         }

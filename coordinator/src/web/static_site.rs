@@ -154,8 +154,12 @@ impl StaticSite {
         heads.extend(["Mean", "Forfeits", "Invalid replies"].map(str::to_owned));
         let row = |place: &Standing| {
             html! {
-                td.number { (place.rank) @if place.tied { "=" } }
-                th scope="row" { (place.bot) @if !place.owner.is_empty() { " (" (place.owner) ")" } }
+                td.number { (rank(place.rank, place.tied)) }
+                th scope="row" {
+                    (place.bot)
+                    @if !place.owner.is_empty() { " (" (place.owner) ")" }
+                    @else if place.rank == 0 { " (house bot)" }
+                }
                 td.number { (place.version) }
                 td.number { (place.matches) }
                 @for index in 0..ranking.columns.len() {
@@ -191,7 +195,7 @@ impl StaticSite {
                 th scope="row" { (bot.name) }
                 td { @if bot.owner.is_empty() { "house bot" } @else { (bot.owner) } @if bot.withdrawn { ", withdrawn" } }
                 td.number { @if let Some(newest) = newest { (newest.number) } @else { "–" } }
-                td.number { @if let Some(standing) = standing { (standing.rank) } @else { "–" } }
+                td.number { (rank(standing.map_or(0, |standing| standing.rank), false)) }
                 td { @if let Some(newest) = newest { code.hash { (layout::hex(&newest.digest)) } } }
             }
         };
@@ -210,7 +214,7 @@ impl StaticSite {
         let heads = ["Rank", "Bot", "Matches", "Mean", "Possible ranks", "Rating"];
         let rows = all.statistics.iter().map(|bot| {
             html! {
-                td.number { (bot.rank) @if bot.tied { "=" } }
+                td.number { (rank(bot.rank, bot.tied)) }
                 th scope="row" { (bot.bot) }
                 td.number { (bot.matches) }
                 td.number { (format!("{:.3}", bot.mean)) (margin(bot.margin, 3)) }
@@ -377,4 +381,9 @@ fn seats_and_scores(status: &MatchStatus) -> Markup {
             }
         }
     }
+}
+
+/// A rank; a dash for a house bot without a rank, and for a bot without a place.
+fn rank(rank: u32, tied: bool) -> Markup {
+    html! { @if rank == 0 { "–" } @else { (rank) @if tied { "=" } } }
 }

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::chart::{self, Interval};
 use super::error::WebError;
-use super::layout;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
+use super::{layout, leaderboard};
 use crate::service::ErrorKind;
 
 const BOTS_PER_PAGE: u32 = 50;
@@ -177,7 +177,7 @@ fn table(tournament: &str, query: StatisticsQuery, all: &GetStatisticsResponse) 
             tbody {
                 @for row in &all.statistics {
                     tr data-bot=(row.bot) {
-                        td.number { @if row.tied { "=" } (row.rank) }
+                        td.number { (leaderboard::rank(row.rank, row.tied)) }
                         td { (layout::bot_link(tournament, &row.bot)) }
                         td.number { (ranks(row)) }
                         td { (chart::rank_set(row.rank_set, row.rank, all.bots)) }
@@ -197,6 +197,7 @@ fn table(tournament: &str, query: StatisticsQuery, all: &GetStatisticsResponse) 
 /// The possible ranks, or why they are not known.
 fn ranks(row: &BotStatistics) -> String {
     match (row.rank_set, row.no_interval.as_str()) {
+        _ if row.rank == 0 => "house bot, no rank".to_owned(),
         (Some(set), _) => possible_ranks(set),
         (None, "one_seed") => "one seed per pair: no interval".to_owned(),
         (None, "equal_outcomes") => "all outcomes equal: no interval".to_owned(),

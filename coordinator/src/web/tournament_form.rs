@@ -50,6 +50,8 @@ pub(super) struct Draft {
     name: String,
     /// The number of seats of a table. Empty for games without a choice, and for the default.
     seats: String,
+    /// Whether house bots have no ranks.
+    unranked_house: Option<String>,
     /// More lines of the file.
     more: String,
     /// Whether to show the file instead of creating the tournament.
@@ -218,6 +220,9 @@ impl Draft {
             let value = toml_value(&param.kind, &text);
             writeln!(file, "{key} = {value}").expect("writing to a string");
         }
+        if self.unranked_house.is_some() {
+            file.push_str("\n[house]\nranked = false\n");
+        }
         let Some(package) = package else { return file };
         let with_package =
             TournamentFile::inline_package(&file, |_| Some((game.name.to_string(), package)));
@@ -299,6 +304,13 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
                 (field(param, &draft.param(param), wrong(&param.key)))
             }
             h2 { "More settings" }
+            p {
+                label.check {
+                    input type="checkbox" name="unranked_house" value="yes"
+                        checked[draft.unranked_house.is_some()];
+                    " House bots play without a rank"
+                }
+            }
             p {
                 label for="more" { "More lines of the tournament file" }
                 textarea #more name="more" rows="6" spellcheck="false" aria-describedby="more-help" {

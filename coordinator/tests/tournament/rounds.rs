@@ -67,7 +67,7 @@ async fn leaderboard(
     let edition = editions::get(&database.pool, edition).await.unwrap().unwrap();
     let board = cache.get(&edition).await.unwrap();
     let place = |place: &arbiter_ranking::RankedContestant| {
-        (place.contestant.entrant.0, (place.rank, place.tied))
+        (place.contestant.entrant.0, (place.rank.unwrap(), place.tied))
     };
     board.places.iter().map(place).collect()
 }

@@ -109,7 +109,12 @@ fn with_a_beacon_entry_never_closes_later_than_announced() {
     assert!(set(&current, true, "-submissions.closes").unwrap_err().contains("beacon"));
     assert_eq!(set(&current, true, &closes(1)).map(|changes| changes.len()), Ok(1));
     let closed = file(&format!("beacon = \"block 9\"\n{}", closes(-1)));
-    for key in [&closes(3)[..], "submissions.stand_down_percent = 5", "limits.cpus = 2"] {
+    for key in [
+        &closes(3)[..],
+        "submissions.stand_down_percent = 5",
+        "limits.cpus = 2",
+        "house.ranked = false",
+    ] {
         let error = set(&closed, false, key).unwrap_err();
         assert!(error.contains("the value of the beacon may be known"), "{key}: {error}");
     }
