@@ -2,10 +2,11 @@
 //!
 //! # Theory of operation
 //!
-//! - Editions share matches. A key that decides how a match is played (`[clock]`, `[limits]`, …)
+//! - Editions share matches. A key that decides how a match is played (`[params]`, `[clock]`,
+//!   `[limits]`, …)
 //!   could make an edition consist of matches with different limits, and its leaderboard would
 //!   depend on what was played before it. So these keys change only before the first edition.
-//! - The game, its parameters and the schedule decide the matches, and the seed and the beacon were
+//! - The game and the schedule decide which matches there are, and the seed and the beacon were
 //!   published at the creation. They never change.
 //! - The value of a beacon may be known when entry has closed. From then on nothing changes that
 //!   decides which bots play or how, or who is ranked. Entry never closes later than announced: an
@@ -54,9 +55,9 @@ enum Freedom {
 /// When a key may change.
 fn freedom(key: &str) -> Freedom {
     match key.split_once('.').unwrap_or(("", key)) {
-        ("", "state" | "ponder") | ("clock" | "limits", _) | ("submissions", "separate_owners") => {
-            Freedom::BeforeEditions
-        }
+        ("", "state" | "ponder")
+        | ("params" | "clock" | "limits", _)
+        | ("submissions", "separate_owners") => Freedom::BeforeEditions,
         ("", "title" | "description" | "rerun" | "expected")
         | ("public" | "audit" | "submissions", _)
         | ("house", "ranked") => Freedom::Always,

@@ -29,7 +29,7 @@ use crate::game_package;
 use crate::tournament::TournamentFile;
 
 /// The beginning of the names of the fields of parameters.
-const PARAM: &str = "param-";
+pub(super) const PARAM: &str = "param-";
 
 /// The game of a new tournament: a built-in one, or the package of a tournament.
 #[derive(Debug, Default, Deserialize)]
@@ -254,7 +254,7 @@ fn default_text(param: &ParamInfo) -> String {
 }
 
 /// A value as a person writes it in a field.
-fn plain_text(value: &Value) -> String {
+pub(super) fn plain_text(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
         Value::List(list) => list.iter().map(plain_text).collect::<Vec<_>>().join(", "),
@@ -264,7 +264,7 @@ fn plain_text(value: &Value) -> String {
 
 /// The value that a text in a field means. A text that cannot be read remains, so that the error
 /// shows it.
-fn toml_value(kind: &ParamKind, text: &str) -> TomlValue {
+pub(super) fn toml_value(kind: &ParamKind, text: &str) -> TomlValue {
     let integer = |text: &str| text.trim().parse::<i64>().ok().map(TomlValue::from);
     let value = match kind {
         ParamKind::Integer(_) => integer(text),
@@ -350,7 +350,7 @@ fn seats_field(game: &Game, draft: &Draft, sizes: &RangeInclusive<usize>) -> Mar
 }
 
 /// The field of a parameter.
-fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
+pub(super) fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
     let id = format!("{PARAM}{}", param.key);
     let help = format!("{id}-help");
     let invalid = is_wrong.then_some("true");

@@ -294,7 +294,7 @@ async fn without_void_matches_a_round_is_open_again() {
         let preview = preview.unwrap();
         let now: Vec<_> = preview.places.iter().map(|place| place.now.0).collect();
         let without: Vec<_> = preview.places.iter().map(|place| place.without.0).collect();
-        assert_eq!((now, without), (vec![1, 2, 3, 3], expected.to_vec()));
+        assert_eq!((now, without), ([1, 2, 3, 3].map(Some).to_vec(), expected.map(Some).to_vec()));
         assert_eq!(preview.note.is_some(), !void.is_empty());
     }
 }

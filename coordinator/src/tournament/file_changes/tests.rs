@@ -61,6 +61,7 @@ fn what_decides_matches_changes_only_before_the_first_edition() {
     let keys = [
         "limits.memory = \"1GB\"",
         "clock.kind = \"cpu\"",
+        "params.move_limit = \"1s\"",
         "ponder = \"allow\"",
         "state = \"none\"",
     ];
@@ -75,13 +76,9 @@ fn what_decides_matches_changes_only_before_the_first_edition() {
 fn the_game_the_plan_and_the_seed_never_change() {
     let closing = format!("beacon = \"block 9\"\n{}", closes(1));
     let current = file(&closing);
-    for key in [
-        "name = \"other\"",
-        "params.move_limit = \"1s\"",
-        "schedule.legs = 2",
-        "beacon = \"block 10\"",
-        "house.bots = [\"a\"]",
-    ] {
+    for key in
+        ["name = \"other\"", "schedule.legs = 2", "beacon = \"block 10\"", "house.bots = [\"a\"]"]
+    {
         let error = set(&current, false, key).unwrap_err();
         assert!(error.contains("it cannot change in an existing tournament"), "{key}: {error}");
     }
