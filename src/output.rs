@@ -289,6 +289,17 @@ pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(
     format!("{number} {noun}")
 }
 
+/// A rank as text; a shared one starts with `=`. A house bot without a rank has the word `house`.
+pub(crate) fn rank(rank: u32, tied: bool) -> String {
+    let shared = if tied { "=" } else { "" };
+    known_rank(rank).map_or_else(|| "house".to_owned(), |rank| format!("{shared}{rank}"))
+}
+
+/// The rank in a message of the coordinator. None for a house bot without a rank.
+pub(crate) fn known_rank(rank: u32) -> Option<u32> {
+    (rank > 0).then_some(rank)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

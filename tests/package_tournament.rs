@@ -107,6 +107,13 @@ fn a_tournament_of_a_package_is_played_ranked_shown_and_replayed_by_new_rules() 
     assert_eq!(points(&up.json("ranking cup --edition 1")), points(&board));
     up.succeed("tournament check cup");
 
+    // A rehearsal is played by the present rules.
+    up.succeed("tournament start cup --rehearse");
+    up.wait_for("cup-rehearsal-1", 1);
+    let shown = up.succeed("tournament show cup-rehearsal-1");
+    assert!(shown.contains("\npackage = connect4 version 2, digest "), "{shown}");
+    assert_eq!(up.json("ranking cup-rehearsal-1").len(), 2);
+
     // Other rules of the same version.
     let changes = [("version = \"1\"", "version = \"2\""), MUCH_TIME];
     let (_, warning) = send(&changed(up.bots.path().join("slow"), &changes));

@@ -41,11 +41,11 @@ const MAX_RANKS: usize = 512;
 /// The rank of each entrant of a complete edition, and whether it is shared. In the order of the
 /// entrants.
 #[derive(Debug)]
-pub struct Ranks(Vec<(Entrant, (usize, bool))>);
+pub struct Ranks(Vec<(Entrant, (Option<usize>, bool))>);
 
 impl Ranks {
-    /// The rank of an entrant, and whether it is shared.
-    pub fn of(&self, entrant: Entrant) -> Option<(usize, bool)> {
+    /// The rank of an entrant, if it is ranked, and whether it is shared.
+    pub fn of(&self, entrant: Entrant) -> Option<(Option<usize>, bool)> {
         let index = self.0.binary_search_by_key(&entrant, |(entrant, _)| *entrant).ok()?;
         Some(self.0[index].1)
     }
@@ -168,10 +168,10 @@ impl Leaderboard {
         // Tied contestants stay in the order of the schedule.
         let places = self.roster.iter().filter_map(|(entrant, _)| self.place(entrant));
         let contestants = places.map(|RankedContestant { contestant, .. }| {
-            let Contestant { entrant, submitted_at, .. } = *contestant;
+            let Contestant { entrant, submitted_at, is_ranked, .. } = *contestant;
             let tally = tallies.remove(&entrant).unwrap_or_default();
             let plan_rank = plan_ranks.get(&entrant).copied();
-            Contestant { entrant, submitted_at, tally, plan_rank }
+            Contestant { entrant, submitted_at, tally, plan_rank, is_ranked }
         });
         let contestants = contestants.collect();
         Ok(Self::ranked(edition, self.common.clone(), Arc::clone(&self.roster), contestants))

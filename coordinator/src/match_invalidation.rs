@@ -44,10 +44,10 @@ pub enum InvalidationError {
 pub struct RankChange {
     /// Its name.
     pub bot: String,
-    /// Its current rank and score.
-    pub now: (usize, Vec<i128>),
+    /// Its current rank, if it has one, and its score.
+    pub now: (Option<usize>, Vec<i128>),
     /// Its rank and score without the void matches.
-    pub without: (usize, Vec<i128>),
+    pub without: (Option<usize>, Vec<i128>),
 }
 
 /// The effect of void matches on a leaderboard.

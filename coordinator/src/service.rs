@@ -56,6 +56,7 @@ mod ranking_watch;
 mod rankings;
 mod received_bundle;
 mod records;
+mod rehearsals;
 mod reply_times;
 mod reports;
 mod rounds;

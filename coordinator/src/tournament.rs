@@ -29,6 +29,7 @@ mod plan_difference;
 pub mod plan_history;
 mod planner;
 pub mod played_rounds;
+pub mod rehearsal;
 pub mod report_check;
 pub mod rounds;
 mod state_dependencies;

@@ -47,6 +47,7 @@ mod multipart;
 mod organise;
 mod projector;
 mod queue;
+mod rehearsal;
 mod replay_cache;
 mod return_path;
 mod rounds;
@@ -245,6 +246,7 @@ fn organiser_routes() -> Router<WebState> {
         .route("/t/{tournament}/announcements", post(announcements::post))
         .route("/t/{tournament}/announcements/{number}/remove", post(announcements::remove))
         .route("/t/{tournament}/start", post(actions::start))
+        .route("/t/{tournament}/rehearse", get(rehearsal::form).post(rehearsal::start))
         .route("/t/{tournament}/cancel", post(actions::cancel))
         .route("/t/{tournament}/close", post(actions::close))
         .route("/t/{tournament}/retry", post(actions::retry_all))

@@ -24,6 +24,7 @@ macro_rules! client_calls {
                 post_announcement(PostAnnouncementRequest) -> Tournament;
                 remove_announcement(RemoveAnnouncementRequest) -> Tournament;
                 start_edition(StartEditionRequest) -> Edition;
+                start_rehearsal(StartRehearsalRequest) -> Tournament;
                 estimate_edition(EstimateEditionRequest) -> EditionEstimate;
                 certify_edition(CertifyEditionRequest) -> Certificate;
                 cancel_tournament(CancelTournamentRequest) -> Tournament;

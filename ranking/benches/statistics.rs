@@ -34,7 +34,7 @@ fn main() {
     println!("{number} matches of {BOTS} bots added: {:.1?}", began.elapsed());
     let entrants: Vec<_> = (0..BOTS).map(Entrant).collect();
     let computing = Instant::now();
-    let statistics = Statistics::of(&entrants, &mut blocks, Seed::of_text("bench"));
+    let statistics = Statistics::of(&entrants, |_| true, &mut blocks, Seed::of_text("bench"));
     println!("possible ranks and probabilities: {:.1?}", computing.elapsed());
     let computing = Instant::now();
     let ratings = ratings(&entrants, &mut pairs);

@@ -159,13 +159,16 @@ pub struct Contestant {
     /// Its rank by the plan, if results decide who meets whom, as in a knockout. Either all
     /// contestants have one or none. The sums then order only contestants with the same rank.
     pub plan_rank: Option<u32>,
+    /// Whether it has a rank. A house bot may play without one.
+    pub is_ranked: bool,
 }
 
 /// An entrant with its rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankedContestant {
-    /// The rank, from 1. Equal entrants share a rank, and the following ranks are skipped.
-    pub rank: usize,
+    /// The rank, from 1. Equal entrants share a rank, and the following ranks are skipped. None for
+    /// an unranked contestant: the ranks of the others do not count it.
+    pub rank: Option<usize>,
     /// Whether another entrant has the same rank.
     pub tied: bool,
     /// The entrant.
@@ -205,25 +208,32 @@ fn compare_parts(a: &[i128], b: &[i128]) -> Ordering {
 }
 
 /// Ranks contestants by the plan, if it gives them ranks, and by the rules of `game`, the best
-/// first. Contestants with equal sums keep their order.
+/// first. Contestants with equal sums keep their order. Unranked contestants stand at their places.
 pub fn rank(game: &Game, mut contestants: Vec<Contestant>) -> Vec<RankedContestant> {
     contestants
         .sort_by(|a, b| a.plan_rank.cmp(&b.plan_rank).then_with(|| compare_sums(game, a, b)));
-    let is_tied = |a: usize, b: usize| {
-        let pair = contestants.get(a).zip(contestants.get(b));
-        pair.is_some_and(|(a, b)| is_tied(game, a, b))
-    };
     let mut ranks = Vec::with_capacity(contestants.len());
-    let mut rank = 1;
-    for index in 0..contestants.len() {
-        let is_tied_with_previous = index > 0 && is_tied(index - 1, index);
-        if !is_tied_with_previous {
-            rank = index + 1;
+    let mut ranked = 0;
+    // How many contestants have each rank.
+    let mut sharing = vec![0_usize; contestants.len() + 1];
+    let mut previous: Option<(&Contestant, usize)> = None;
+    for contestant in &contestants {
+        if !contestant.is_ranked {
+            ranks.push(None);
+            continue;
         }
-        ranks.push((rank, is_tied_with_previous || is_tied(index, index + 1)));
+        ranked += 1;
+        let shared = previous.filter(|(before, _)| is_tied(game, before, contestant));
+        let rank = shared.map_or(ranked, |(_, rank)| rank);
+        sharing[rank] += 1;
+        ranks.push(Some(rank));
+        previous = Some((contestant, rank));
     }
-    let ranks = ranks.into_iter().zip(contestants);
-    ranks.map(|((rank, tied), contestant)| RankedContestant { rank, tied, contestant }).collect()
+    let place = |(rank, contestant): (Option<usize>, Contestant)| {
+        let tied = rank.is_some_and(|rank| sharing[rank] > 1);
+        RankedContestant { rank, tied, contestant }
+    };
+    ranks.into_iter().zip(contestants).map(place).collect()
 }
 
 #[cfg(test)]

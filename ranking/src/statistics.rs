@@ -102,9 +102,11 @@ pub struct EntrantStatistics {
     /// Half the width of the 95 % interval of the mean alone. Intervals of two entrants cannot be
     /// compared: see [`Statistics::pair`].
     pub margin: Option<f64>,
-    /// Its best and its worst possible rank, from 1. None without an interval.
+    /// Its best and its worst possible rank, from 1. None without an interval, and if it is
+    /// unranked.
     pub rank_set: Option<(usize, usize)>,
-    /// The probability that it is among the best 1, 2, … [`MAX_TOP`]. Empty without an interval.
+    /// The probability that it is among the best 1, 2, … [`MAX_TOP`] of the ranked entrants. Empty
+    /// without an interval, and if it is unranked.
     pub top: Vec<f64>,
     /// The number of further matches after which its rank should be certain. None if that cannot
     /// be said.
@@ -160,18 +162,25 @@ pub struct Statistics {
 
 impl Statistics {
     /// Computes the statistics of these entrants. `seed` determines the resampling. The order of
-    /// the results in `blocks` changes, and makes no difference.
-    pub fn of(entrants: &[Entrant], blocks: &mut Blocks, seed: Seed) -> Self {
+    /// the results in `blocks` changes, and makes no difference. Possible ranks do not count
+    /// entrants that are not ranked.
+    pub fn of(
+        entrants: &[Entrant],
+        is_ranked: impl Fn(Entrant) -> bool,
+        blocks: &mut Blocks,
+        seed: Seed,
+    ) -> Self {
+        let ranked: Vec<_> = entrants.iter().map(|entrant| is_ranked(*entrant)).collect();
         let cells = blocks.cells(entrants);
         let covariance = Covariance::of(&cells);
         let means = cells.means();
         let shrinkage = Shrinkage::of(&means, &covariance);
-        let replicates = Replicates::draw(&covariance, &means, &shrinkage, seed);
-        let order = CertainOrder::of(&means, &covariance, &replicates);
+        let replicates = Replicates::draw(&covariance, &means, &ranked, &shrinkage, seed);
+        let order = CertainOrder::of(&means, &ranked, &covariance, &replicates);
         let numbered = entrants.iter().enumerate();
         let entrants = numbered.map(|(index, entrant)| {
             let precision = covariance.precision(index);
-            let is_known = !matches!(precision, Precision::Unknown(_));
+            let is_known = ranked[index] && !matches!(precision, Precision::Unknown(_));
             EntrantStatistics {
                 entrant: *entrant,
                 matches: cells.matches[index],
@@ -181,7 +190,9 @@ impl Statistics {
                 margin: precision.margin(),
                 rank_set: is_known.then(|| order.rank_set(index)),
                 top: if is_known { replicates.top(index) } else { Vec::new() },
-                matches_needed: order.matches_needed(index, cells.matches[index]),
+                matches_needed: order
+                    .matches_needed(index, cells.matches[index])
+                    .filter(|_| ranked[index]),
             }
         });
         Self {

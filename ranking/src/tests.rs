@@ -22,6 +22,7 @@ fn contestants(sums: &[&[i128]]) -> Vec<Contestant> {
         submitted_at: OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(entrant.into()),
         tally: Tally { matches: 1, score: score.to_vec(), ..Tally::default() },
         plan_rank: None,
+        is_ranked: true,
     };
     (0..).zip(sums).map(contestant).collect()
 }
@@ -29,7 +30,10 @@ fn contestants(sums: &[&[i128]]) -> Vec<Contestant> {
 /// The rank of each place, whether it is shared, and the entrant.
 fn order(game: &Game, sums: &[&[i128]]) -> Vec<(usize, bool, i32)> {
     let places = rank(game, contestants(sums));
-    places.iter().map(|place| (place.rank, place.tied, place.contestant.entrant.0)).collect()
+    places
+        .iter()
+        .map(|place| (place.rank.unwrap_or(0), place.tied, place.contestant.entrant.0))
+        .collect()
 }
 
 #[test]
@@ -37,6 +41,27 @@ fn equal_sums_share_a_rank() {
     let sums: [&[i128]; 5] = [&[10], &[30], &[20], &[30], &[5]];
     let expected = [(1, true, 1), (1, true, 3), (3, false, 2), (4, false, 0), (5, false, 4)];
     assert_eq!(order(&wojna::game(), &sums), expected);
+}
+
+#[test]
+fn ranks_skip_unranked_contestants() {
+    let mut contestants = contestants(&[&[30], &[20], &[20], &[20], &[10], &[5]]);
+    for unranked in [0, 2, 4] {
+        contestants[unranked].is_ranked = false;
+    }
+    let places = rank(&wojna::game(), contestants);
+    let order: Vec<_> =
+        places.iter().map(|place| (place.rank, place.tied, place.contestant.entrant.0)).collect();
+    let shared = Some(1);
+    let expected = [
+        (None, false, 0),
+        (shared, true, 1),
+        (None, false, 2),
+        (shared, true, 3),
+        (None, false, 4),
+        (Some(3), false, 5),
+    ];
+    assert_eq!(order, expected);
 }
 
 /// A finalist with few points ranks above a bot that lost a high-scoring first round.
@@ -47,8 +72,10 @@ fn the_rank_by_the_plan_comes_before_the_sums() {
         contestant.plan_rank = Some(rank);
     }
     let places = rank(&gomoku::game(), contestants);
-    let order: Vec<_> =
-        places.iter().map(|place| (place.rank, place.tied, place.contestant.entrant.0)).collect();
+    let order: Vec<_> = places
+        .iter()
+        .map(|place| (place.rank.unwrap_or(0), place.tied, place.contestant.entrant.0))
+        .collect();
     let expected = [(1, false, 1), (2, false, 4), (3, true, 0), (3, true, 2), (5, false, 3)];
     assert_eq!(order, expected, "sums order bots that share a rank");
 }
@@ -243,7 +270,7 @@ proptest! {
             let score = &place.contestant.tally.score;
             let better = sums.iter().filter(|sum| **sum > score.as_slice()).count();
             let equal = sums.iter().filter(|sum| **sum == score.as_slice()).count();
-            prop_assert_eq!((place.rank, place.tied), (better + 1, equal > 1));
+            prop_assert_eq!((place.rank, place.tied), (Some(better + 1), equal > 1));
         }
     }
 }

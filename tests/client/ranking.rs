@@ -56,7 +56,7 @@ fn json_has_one_standing_per_line() {
     assert_eq!(
         lines[1],
         json!({"edition": 1, "official": true, "counted": 380, "planned": 380,
-            "columns": ["points"], "rank": 2, "tied": true, "bot": "bob", "version": 2,
+            "columns": ["points"], "rank": 2, "tied": true, "bot": "bob", "house": true, "version": 2,
             "matches": 38, "score": [40], "mean": 1.25,
             "forfeits": {"clock": 1, "illegal": 0, "gone": 2, "flood": 0}, "bad_answers": 0})
     );

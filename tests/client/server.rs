@@ -217,6 +217,10 @@ impl TournamentService for Scripted {
         Ok(Response::new(script.tournament.editions[0].clone()))
     }
 
+    async fn start_rehearsal(&self, request: Request<StartRehearsalRequest>) -> Answer<Tournament> {
+        Ok(Response::new(self.called("rehearse", &request)?.tournament))
+    }
+
     async fn estimate_edition(
         &self,
         request: Request<EstimateEditionRequest>,

@@ -157,6 +157,53 @@ fn a_form_previews_and_applies_an_edit() {
     server.up.close();
 }
 
+/// Budgets are parameters of the game.
+#[test]
+fn parameters_change_until_the_first_edition_is_opened() {
+    let server = TestServer::open();
+    let up = &server.up;
+    let limit = |up: &Up| shown(up)["settings"]["params"]["move_limit"].clone();
+    let preview = up.succeed("tournament edit cup --set params.move_limit=700ms --dry-run");
+    let change = "params.move_limit: \"500ms\" → \"700ms\"";
+    assert!(preview.contains(change), "{preview}");
+    assert!(preview.contains("applies from edition 1 on"), "{preview}");
+    assert_eq!(limit(up), "500ms");
+    // A key needs its section only if several sections have it.
+    up.succeed("tournament edit cup --set move_limit=700ms first_number=1");
+    assert_eq!(limit(up), "700ms");
+    assert_eq!(newest_change(up)["detail"]["before"]["params.move_limit"], "500ms");
+    let error = failure(up, "tournament edit cup --set move_limit=never");
+    assert!(error.contains("[params] move_limit = \"never\""), "{error}");
+    up.succeed("tournament edit cup --set first_number=");
+    assert_eq!(shown(up)["settings"]["params"]["first_number"], 0);
+
+    // The form has a field for each parameter.
+    let browser = organiser(&server);
+    let page = browser.page("/t/cup/edit");
+    assert!(page.contains("name=\"param-move_limit\" value=\"700ms\""), "{page}");
+    let filled = form(&page, &[("param-move_limit", "800ms"), ("param-overline", "ignored")]);
+    let preview = browser.post("/t/cup/edit", &filled, &[]);
+    let keys: Vec<_> =
+        rows(&preview.body, "settings").into_iter().map(|row| row[0].clone()).collect();
+    assert_eq!(keys, ["params.move_limit", "params.overline"], "{}", preview.body);
+    assert!(preview.body.contains("name=\"param-move_limit\" value=\"800ms\""));
+    assert_eq!(limit(up), "700ms");
+    let applied = browser.post("/t/cup/edit", &format!("{filled}&apply=yes"), &[]);
+    assert_eq!(applied.status, 303, "{}", applied.body);
+    assert_eq!(limit(up), "800ms");
+    assert_eq!(shown(up)["settings"]["params"]["overline"], "ignored");
+
+    up.play("cup");
+    let played = &up.json("match cup/0")[0];
+    assert_eq!(played["state"], "counted", "{played}");
+    let error = failure(up, "tournament edit cup --set move_limit=1s");
+    assert!(error.contains("because editions share matches"), "{error}");
+    let page = browser.page("/t/cup/edit");
+    assert!(!page.contains("param-move_limit"), "{page}");
+    assert!(page.contains("Parameters, clock, limits, state and ponder cannot change"));
+    server.up.close();
+}
+
 #[test]
 fn a_change_of_another_organiser_is_not_lost() {
     let server = TestServer::open();

@@ -20,6 +20,7 @@ fn forms_without_a_valid_csrf_token_change_nothing() {
     let actions = [
         "/new/game",
         "/t/cup/start",
+        "/t/cup/rehearse",
         "/t/cup/cancel",
         "/t/cup/close",
         "/t/cup/retry",

@@ -54,6 +54,33 @@ pub async fn create(
     query.bind(name).bind(now).fetch_one(db).await
 }
 
+/// Copies bots to another tournament, each with one of its versions and what was built from it. A
+/// copy has the name, the owner and the dates of its bot. It takes part at once.
+pub async fn copy(db: impl PgExecutor<'_>, versions: &[VersionId], to: TournamentId) -> Result<()> {
+    let statement = "
+        WITH original AS (
+            SELECT b.owner, b.name, b.created_at, v.bot, v.id AS version, v.number, v.digest,
+                v.submitted_at
+            FROM versions v JOIN bots b ON b.id = v.bot WHERE v.id = ANY ($1)
+        ), copy AS (
+            INSERT INTO bots (tournament, owner, name, created_at)
+            SELECT $2, owner, name, created_at FROM original ORDER BY bot RETURNING id, name
+        ), copied AS (
+            INSERT INTO versions (bot, number, digest, submitted_at)
+            SELECT copy.id, o.number, o.digest, o.submitted_at
+            FROM copy JOIN original o ON o.name = copy.name ORDER BY copy.id RETURNING id, bot
+        )
+        INSERT INTO trials (version, state, worker, queued_at, ended_at, log, figures, warnings,
+            program)
+        SELECT copied.id, t.state, t.worker, t.queued_at, t.ended_at, t.log, t.figures, t.warnings,
+            t.program
+        FROM copied JOIN copy ON copy.id = copied.bot
+            JOIN original o ON o.name = copy.name
+            JOIN trials t ON t.version = o.version
+        WHERE t.state = 'passed'";
+    sqlx::query(statement).bind(versions).bind(to).execute(db).await.map(drop)
+}
+
 /// The bot of this name.
 pub async fn find(
     db: impl PgExecutor<'_>,

@@ -313,6 +313,15 @@ pub async fn number(db: impl PgExecutor<'_>, id: EditionId) -> Result<i32> {
     sqlx::query_scalar(statement).bind(id).fetch_one(db).await
 }
 
+/// Whether the house bots of an edition have ranks.
+pub async fn ranks_house_bots(db: impl PgExecutor<'_>, id: EditionId) -> Result<bool> {
+    let statement = "
+        SELECT coalesce(o.settings, t.settings) #>> '{house,ranked}' IS DISTINCT FROM 'false'
+        FROM editions e JOIN tournaments t ON t.id = e.tournament
+        LEFT JOIN edition_settings o ON o.edition = e.id WHERE e.id = $1";
+    sqlx::query_scalar(statement).bind(id).fetch_one(db).await
+}
+
 /// The edition of this number in a tournament.
 pub async fn find(
     db: impl PgExecutor<'_>,

@@ -54,17 +54,22 @@ pub async fn is_package(db: impl PgExecutor<'_>, bundle: &[u8; 32]) -> Result<bo
     sqlx::query_scalar(statement).bind(bundle.as_slice()).fetch_one(db).await
 }
 
+/// Lets the editions of a tournament keep its present settings when these change.
+pub async fn keep_settings(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<()> {
+    let statement = "
+        INSERT INTO edition_settings (edition, settings)
+        SELECT e.id, t.settings FROM editions e JOIN tournaments t ON t.id = e.tournament
+        WHERE t.id = $1 ON CONFLICT DO NOTHING";
+    sqlx::query(statement).bind(tournament).execute(db).await.map(drop)
+}
+
 /// Replaces the settings of a tournament for later editions. Its editions keep theirs.
 pub async fn replace_settings(
     db: &mut PgConnection,
     tournament: TournamentId,
     settings: &Value,
 ) -> Result<()> {
-    let statement = "
-        INSERT INTO edition_settings (edition, settings)
-        SELECT e.id, t.settings FROM editions e JOIN tournaments t ON t.id = e.tournament
-        WHERE t.id = $1 ON CONFLICT DO NOTHING";
-    sqlx::query(statement).bind(tournament).execute(&mut *db).await?;
+    keep_settings(&mut *db, tournament).await?;
     let statement = "UPDATE tournaments SET settings = $2 WHERE id = $1";
     sqlx::query(statement).bind(tournament).bind(settings).execute(db).await.map(drop)
 }

@@ -175,13 +175,22 @@ pub async fn each_edition(
     mut visit: impl FnMut(EditionId, Vec<Contestant>),
 ) -> Result<()> {
     let statement = "
+        WITH without_house AS MATERIALIZED (
+            SELECT e.id AS edition FROM editions e
+            JOIN tournaments t ON t.id = e.tournament
+            LEFT JOIN edition_settings o ON o.edition = e.id
+            WHERE e.id = ANY ($1)
+              AND coalesce(o.settings, t.settings) #>> '{house,ranked}' = 'false'
+        )
         SELECT n.edition, n.entrant, v.submitted_at, p.rank AS plan_rank,
+            b.owner IS NOT NULL OR n.edition NOT IN (SELECT edition FROM without_house) AS is_ranked,
             coalesce(s.matches, 0) AS matches, coalesce(s.score, '{}')::text[] AS score,
             trunc(coalesce(s.squares, 0))::text AS squares, coalesce(s.clock, 0) AS clock,
             coalesce(s.illegal, 0) AS illegal, coalesce(s.gone, 0) AS gone,
             coalesce(s.flood, 0) AS flood, coalesce(s.bad_answers, 0) AS bad_answers
         FROM entrants n
         JOIN versions v ON v.id = n.version
+        JOIN bots b ON b.id = n.bot
         LEFT JOIN standings s ON s.edition = n.edition AND s.entrant = n.entrant
         LEFT JOIN plan_ranks p ON p.edition = n.edition AND p.entrant = n.entrant
         WHERE n.edition = ANY ($1)
@@ -199,7 +208,8 @@ pub async fn each_edition(
         let submitted_at = row.try_get("submitted_at")?;
         let plan_rank: Option<i32> = row.try_get("plan_rank")?;
         let plan_rank = plan_rank.map(i32::unsigned_abs);
-        contestants.push(Contestant { entrant, submitted_at, tally, plan_rank });
+        let is_ranked = row.try_get("is_ranked")?;
+        contestants.push(Contestant { entrant, submitted_at, tally, plan_rank, is_ranked });
     }
     if let Some(last) = current {
         visit(last, contestants);

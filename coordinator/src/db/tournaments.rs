@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, FromRow, PgConnection, PgExecutor, Result, Row as _};
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::edition_triggers;
 use crate::game_package::{self, GameError};
@@ -96,6 +97,17 @@ pub struct BeaconValue {
     pub seed: Seed,
 }
 
+/// What a rehearsal knows about the tournament that it rehearses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rehearsal {
+    /// The name of that tournament.
+    pub original: String,
+    /// The state of that tournament. None if it was deleted.
+    pub original_state: Option<TournamentState>,
+    /// From when on the public sees no newer leaderboard of that tournament, while it is open.
+    pub freeze: Option<OffsetDateTime>,
+}
+
 /// A tournament.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tournament {
@@ -123,9 +135,18 @@ pub struct Tournament {
     pub last_error: Option<String>,
     /// What the public sees of it.
     pub presentation: Presentation,
+    /// What it rehearses, if it is a rehearsal.
+    pub rehearsal: Option<Rehearsal>,
 }
 
 impl Tournament {
+    /// Whether the public sees what it sees only after the end: the tournament is over, and so is
+    /// the one that it rehearses.
+    pub fn is_revealed(&self) -> bool {
+        let original = self.rehearsal.as_ref().and_then(|rehearsal| rehearsal.original_state);
+        self.state != TournamentState::Open && original != Some(TournamentState::Open)
+    }
+
     /// Its game: one of these, or its package.
     ///
     /// # Errors
@@ -199,6 +220,16 @@ fn beacon(row: &PgRow, next_seed: Seed) -> Result<Option<Beacon>> {
     Ok(Some(Beacon { name, value }))
 }
 
+/// What a tournament rehearses.
+fn rehearsal(row: &PgRow) -> Result<Option<Rehearsal>> {
+    let Some(original) = row.try_get("rehearsal_of")? else { return Ok(None) };
+    let original_state = row.try_get("original_state")?;
+    let freeze: Option<String> = row.try_get("original_freeze")?;
+    let freeze = freeze.filter(|_| original_state == Some(TournamentState::Open));
+    let freeze = freeze.and_then(|text| OffsetDateTime::parse(&text, &Rfc3339).ok());
+    Ok(Some(Rehearsal { original, original_state, freeze }))
+}
+
 impl FromRow<'_, PgRow> for Tournament {
     fn from_row(row: &PgRow) -> Result<Self> {
         let next_seed = seed(row.try_get("seed")?)?;
@@ -220,6 +251,7 @@ impl FromRow<'_, PgRow> for Tournament {
                 description: row.try_get("description")?,
                 replays: row.try_get("replays")?,
             },
+            rehearsal: rehearsal(row)?,
         })
     }
 }
@@ -236,8 +268,11 @@ macro_rules! existing {
             $settings,
             ", t.seed, t.seed_hash, t.state, t.created_at,
                 t.ended_at, t.last_error, t.beacon, t.beacon_value, t.beacon_given_at, t.beacon_from,
-                t.committed_seed, t.title, t.description, t.replays
+                t.committed_seed, t.title, t.description, t.replays, t.rehearsal_of,
+                o.state AS original_state,
+                o.settings #>> '{submissions,freeze}' AS original_freeze
             FROM tournaments t
+            LEFT JOIN tournaments o ON o.name = t.rehearsal_of AND o.created_at <= t.created_at
             WHERE NOT EXISTS (SELECT FROM deleted_tournaments d WHERE d.tournament = t.id) ",
             $condition
         )
@@ -327,6 +362,27 @@ pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<T
 /// All tournaments, newest first.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>> {
     sqlx::query_as(existing!("ORDER BY t.id DESC")).fetch_all(db).await
+}
+
+/// Marks a new tournament as the rehearsal of another one.
+pub async fn set_rehearsal(
+    db: impl PgExecutor<'_>,
+    id: TournamentId,
+    original: &str,
+) -> Result<()> {
+    let statement = "UPDATE tournaments SET rehearsal_of = $2 WHERE id = $1";
+    sqlx::query(statement).bind(id).bind(original).execute(db).await.map(drop)
+}
+
+/// The names of the rehearsals of a tournament, newest first.
+pub async fn rehearsals(db: impl PgExecutor<'_>, original: &Tournament) -> Result<Vec<String>> {
+    let statement = "
+        SELECT t.name FROM tournaments t
+        WHERE t.rehearsal_of = $1 AND t.created_at >= $2
+          AND NOT EXISTS (SELECT FROM deleted_tournaments d WHERE d.tournament = t.id)
+        ORDER BY t.id DESC";
+    let query = sqlx::query_scalar(statement).bind(&original.name).bind(original.created_at);
+    query.fetch_all(db).await
 }
 
 /// Replaces the settings of a tournament and what the public sees of it, in the transaction that

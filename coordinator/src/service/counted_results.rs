@@ -143,10 +143,15 @@ impl CountedResults {
     }
 
     /// The statistics that follow from the results. The order of the results makes no difference.
-    pub fn statistics(&mut self, entrants: &[Entrant], seed: Seed) -> EditionStatistics {
+    pub fn statistics(
+        &mut self,
+        entrants: &[Entrant],
+        is_ranked: impl Fn(Entrant) -> bool,
+        seed: Seed,
+    ) -> EditionStatistics {
         EditionStatistics {
             ratings: ratings(entrants, &mut self.pairs),
-            statistics: Statistics::of(entrants, &mut self.blocks, seed),
+            statistics: Statistics::of(entrants, is_ranked, &mut self.blocks, seed),
         }
     }
 

@@ -28,12 +28,12 @@ fn check_entry(
     let may_enter = match state {
         EntryState::Open(_) => true,
         EntryState::Closed(_) => house && principal.is_organiser(),
-        EntryState::Over => false,
+        EntryState::Rehearsal | EntryState::Over => false,
     };
     if may_enter {
         return Ok(());
     }
-    Err(ServiceError::failed_precondition(state.text(&tournament.name)))
+    Err(ServiceError::failed_precondition(state.text(tournament)))
 }
 
 /// Refuses a version that is too late by [`check_entry`]. In a tournament with a beacon this

@@ -14,6 +14,8 @@ pub(crate) enum EntryState {
     Open(Option<OffsetDateTime>),
     /// Entry closed at this time.
     Closed(OffsetDateTime),
+    /// It is a rehearsal, which has copies of the bots of another tournament.
+    Rehearsal,
     /// The tournament is over.
     Over,
 }
@@ -23,6 +25,9 @@ impl EntryState {
     pub(super) fn of(tournament: &Tournament, now: OffsetDateTime) -> Result<Self> {
         if tournament.state != TournamentState::Open {
             return Ok(Self::Over);
+        }
+        if tournament.rehearsal.is_some() {
+            return Ok(Self::Rehearsal);
         }
         let closes = entry_rules(tournament)?.closes.map(|closes| closes.0);
         Ok(match closes {
@@ -37,7 +42,10 @@ impl EntryState {
     }
 
     /// The state of a tournament's entry in one line, with the reason if it is closed.
-    pub(super) fn text(self, tournament: &str) -> String {
+    pub(super) fn text(self, tournament: &Tournament) -> String {
+        let rehearsal = tournament.rehearsal.as_ref();
+        let original = rehearsal.map_or("", |rehearsal| &rehearsal.original);
+        let tournament = &tournament.name;
         match self {
             Self::Open(None) => {
                 format!("entry to {tournament} is open; an owner needs a token of role player")
@@ -49,6 +57,10 @@ impl EntryState {
             Self::Closed(closed) => format!(
                 "entry to {tournament} closed at {}: owners can no longer enter, change or withdraw bots",
                 format_time(closed)
+            ),
+            Self::Rehearsal => format!(
+                "{tournament} is a rehearsal of {original} with copies of its bots: no bot can enter or \
+                 leave it; submit to {original}"
             ),
             Self::Over => format!("tournament {tournament} is over: no bot can enter or leave"),
         }

@@ -15,6 +15,7 @@ use crate::tournament::beacon::BeaconError;
 use crate::tournament::file::FileError;
 use crate::tournament::lifecycle::{CreateError, LifecycleError};
 use crate::tournament::open_edition::OpenError;
+use crate::tournament::rehearsal::RehearsalError;
 use crate::tournament::stored_plan::StoredPlanError;
 
 /// The kind of an error: the canonical codes of gRPC that the coordinator uses.
@@ -181,6 +182,19 @@ impl From<OpenError> for ServiceError {
             | OpenError::State(LifecycleError::Database(error))
             | OpenError::Plan(PlanError::Database(error)) => error.into(),
             other => Self::failed_precondition(other.to_string()),
+        }
+    }
+}
+
+impl From<RehearsalError> for ServiceError {
+    fn from(error: RehearsalError) -> Self {
+        match error {
+            RehearsalError::Database(error) => error.into(),
+            RehearsalError::Create(error) => error.into(),
+            RehearsalError::Open(error) => error.into(),
+            RehearsalError::IsRehearsal { .. }
+            | RehearsalError::TooFewBots { .. }
+            | RehearsalError::NoName(_) => Self::failed_precondition(error.to_string()),
         }
     }
 }

@@ -61,7 +61,8 @@ pub(crate) struct Leader {
     pub(crate) edition: i32,
     /// What the results of the edition are.
     pub(crate) status: EditionStatus,
-    /// When the edition was complete. None while it runs: then the leaderboard is provisional.
+    /// When the edition was complete. None if it is not official: while it runs, and in a
+    /// rehearsal.
     pub(crate) since: Option<OffsetDateTime>,
 }
 
@@ -117,7 +118,7 @@ impl Service {
         let end_of_entry = |card: &TournamentCard| match card.heading.entry {
             EntryState::Open(closes) => (0, closes.unwrap_or(far)),
             EntryState::Closed(closed) => (1, closed),
-            EntryState::Over => (2, far),
+            EntryState::Rehearsal | EntryState::Over => (2, far),
         };
         page.open.sort_by_key(|card| (card.running.is_none(), end_of_entry(card)));
         Ok(Arc::new(page))
@@ -135,11 +136,17 @@ impl Service {
             Some(id) => editions::get(&self.pool, id).await?,
             None => None,
         };
-        let visible = running.as_ref().filter(|edition| visibility.shows(edition));
+        let newest = match tournament.rehearsal {
+            Some(_) => editions::of_tournament(&self.pool, tournament.id).await?.into_iter().next(),
+            None => running.clone(),
+        };
+        let visible = newest.as_ref().filter(|edition| visibility.shows(edition));
         let leader = match official.as_ref().or(visible) {
             Some(edition) => self.leader(edition, official.is_some()).await?,
             None => None,
         };
+        let since = official.and_then(|edition| edition.ended_at);
+        let leader = leader.map(|leader| Leader { since, ..leader });
         let running = match running {
             Some(edition) => Some(self.edition_message(edition, None).await?),
             None => None,
@@ -153,10 +160,11 @@ impl Service {
         })
     }
 
-    /// The first bot of the leaderboard, once a match is counted.
+    /// The first ranked bot of the leaderboard, once a match is counted.
     async fn leader(&self, edition: &Edition, is_official: bool) -> Result<Option<Leader>> {
         let board = self.boards.get(edition).await?;
-        let first = board.places.first().filter(|_| board.counted > 0);
+        let first = board.places.iter().find(|place| place.rank.is_some());
+        let first = first.filter(|_| board.counted > 0);
         let bot = first.and_then(|place| board.roster.get(place.contestant.entrant));
         Ok(bot.map(|bot| Leader {
             bot: bot.name.clone(),

@@ -67,9 +67,8 @@ impl Service {
         caller: &Caller,
     ) -> Result<Visibility> {
         let rules = entry_rules(tournament)?;
-        let freeze = rules.freeze.map(|freeze| freeze.0);
-        let may_freeze = tournament.state == TournamentState::Open && !caller.is_organiser();
-        let frozen = freeze.filter(|at| may_freeze && *at <= self.now());
+        let frozen = frozen_since(tournament, &rules, self.now());
+        let frozen = frozen.filter(|_| !caller.is_organiser());
         Ok(Visibility { name: tournament.name.clone(), frozen })
     }
 
@@ -105,12 +104,15 @@ impl Service {
         if visibility.frozen.is_none() { Ok(()) } else { Err(visibility.refusal()) }
     }
 
-    /// The newest edition whose leaderboard is official and visible.
+    /// The newest edition whose leaderboard is official and visible. A rehearsal has none.
     pub(super) async fn official(
         &self,
         tournament: &Tournament,
         visibility: &Visibility,
     ) -> Result<Option<EditionId>> {
+        if tournament.rehearsal.is_some() {
+            return Ok(None);
+        }
         Ok(match visibility.frozen {
             None => editions::official(&self.pool, tournament.id).await?,
             Some(at) => editions::official_at(&self.pool, tournament.id, at).await?,
@@ -121,13 +123,22 @@ impl Service {
 /// The words for a tournament whose leaderboards are frozen now. Empty if they are not, or if its
 /// settings cannot be read.
 pub(super) fn freeze_notice(tournament: &Tournament, now: OffsetDateTime) -> String {
-    let freeze = entry_rules(tournament).ok().and_then(|rules| rules.freeze);
-    match freeze {
-        Some(freeze) if freeze.0 <= now && tournament.state == TournamentState::Open => {
-            format!("frozen since {} until the tournament is over", format_time(freeze.0))
-        }
-        _ => String::new(),
-    }
+    let Ok(rules) = entry_rules(tournament) else { return String::new() };
+    let Some(since) = frozen_since(tournament, &rules, now) else { return String::new() };
+    format!("frozen since {} until the tournament is over", format_time(since))
+}
+
+/// Since when the public sees no newer leaderboard. None if leaderboards are not frozen now. Those
+/// of a rehearsal are also frozen while those of its original are: the same bots play in both.
+fn frozen_since(
+    tournament: &Tournament,
+    rules: &Submissions,
+    now: OffsetDateTime,
+) -> Option<OffsetDateTime> {
+    let own = rules.freeze.filter(|_| tournament.state == TournamentState::Open);
+    let of_original = tournament.rehearsal.as_ref().and_then(|rehearsal| rehearsal.freeze);
+    let times = own.map(|freeze| freeze.0).into_iter().chain(of_original);
+    times.filter(|time| *time <= now).min()
 }
 
 /// The entry rules of a tournament.

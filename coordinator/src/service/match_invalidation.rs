@@ -4,6 +4,7 @@ use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
 use serde_json::json;
 
+use super::rankings::rank_message;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError, match_name, parse_micros};
 use crate::access::Role;
 use crate::db::editions;
@@ -133,11 +134,10 @@ fn message(
         let part = |index: usize| score.get(index).copied().unwrap_or(0).to_string();
         (0..columns.len()).map(part).collect()
     };
-    let rank = |rank: usize| u32::try_from(rank).unwrap_or(u32::MAX);
     let places = places.into_iter().map(|RankChange { bot, now, without }| VoidStanding {
         bot,
-        rank: rank(now.0),
-        rank_without: rank(without.0),
+        rank: rank_message(now.0),
+        rank_without: rank_message(without.0),
         score: texts(&now.1),
         score_without: texts(&without.1),
     });

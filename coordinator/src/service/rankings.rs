@@ -87,8 +87,7 @@ impl Service {
                 let (rank, tied) = ranks.get(&edition)?.of(entrant)?;
                 let mean = tally.mean_over(episodes.unwrap_or(tally.matches)).unwrap_or(0.0);
                 let sums = standing(&game, mean, (row.name.clone(), version), &tally);
-                let rank = u32::try_from(rank).unwrap_or(u32::MAX);
-                let place = Standing { rank, tied, ..sums };
+                let place = Standing { rank: rank_message(rank), tied, ..sums };
                 Some(GetStandingResponse {
                     edition: number,
                     standing: Some(place),
@@ -263,11 +262,16 @@ pub(crate) fn place(board: &Leaderboard, ranked: &ranking::RankedContestant) -> 
     let tally = &ranked.contestant.tally;
     let standing = standing(&board.game, board.mean(tally), (name, version), tally);
     Standing {
-        rank: u32::try_from(ranked.rank).unwrap_or(u32::MAX),
+        rank: rank_message(ranked.rank),
         tied: ranked.tied,
         owner: bot.and_then(|bot| bot.owner_name.clone()).unwrap_or_default(),
         ..standing
     }
+}
+
+/// A rank in a message: 0 for an unranked house bot.
+pub(super) fn rank_message(rank: Option<usize>) -> u32 {
+    rank.map_or(0, |rank| u32::try_from(rank).unwrap_or(u32::MAX))
 }
 
 /// The sums of a version of a bot as a message, without its rank.

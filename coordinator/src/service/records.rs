@@ -27,7 +27,7 @@ use super::matches::find_bot;
 use super::{Caller, ResponseStream, Result, Service, ServiceError, match_name};
 use crate::access::Role;
 use crate::db::records::{Record, Slice};
-use crate::db::tournaments::{Replays, Tournament, TournamentState};
+use crate::db::tournaments::{Replays, Tournament};
 use crate::db::{editions, entrants, records};
 use crate::record_redaction;
 use crate::record_store::StoreError;
@@ -265,7 +265,7 @@ impl Service {
 fn shows_replays(tournament: &Tournament) -> bool {
     match tournament.presentation.replays {
         Replays::Never => false,
-        Replays::AfterClose => tournament.state != TournamentState::Open,
+        Replays::AfterClose => tournament.is_revealed(),
         Replays::Always => true,
     }
 }

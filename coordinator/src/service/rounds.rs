@@ -26,8 +26,8 @@ pub(super) use self::stage::{BegunStage, StageKind};
 use super::bracket::draw;
 use super::{Bracket, Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::cache::Cache;
-use crate::db::editions::{Edition, EditionState};
-use crate::db::entrants::Roster;
+use crate::db::editions::{self, Edition, EditionState};
+use crate::db::entrants::{EntrantInfo, Roster};
 use crate::db::tournaments::Tournament;
 use crate::tournament::played_rounds::PlayedRounds;
 use crate::tournament::rounds::{self, replay_aside};
@@ -82,6 +82,8 @@ pub(super) struct EditionRounds {
     bots: Vec<Bot>,
     /// Their names.
     names: Vec<String>,
+    /// Whether each has a rank. A house bot may play without one.
+    ranked: Vec<bool>,
     played: PlayedRounds,
 }
 
@@ -95,10 +97,17 @@ pub(super) struct ShownRounds {
 }
 
 impl EditionRounds {
-    fn new(roster: &Roster, played: PlayedRounds) -> Self {
+    fn new(roster: &Roster, ranks_house_bots: bool, played: PlayedRounds) -> Self {
         let bots = (0..=Bot::MAX).take(played.plan.bots()).collect();
         let names = roster.iter().map(|(_, named)| named.name.clone()).collect();
-        Self { bots, names, played }
+        let is_ranked = |bot: &EntrantInfo| ranks_house_bots || bot.owner.is_some();
+        let ranked = roster.iter().map(|(_, named)| is_ranked(named)).collect();
+        Self { bots, names, ranked, played }
+    }
+
+    /// Whether a bot has a rank.
+    fn is_ranked(&self, bot: Bot) -> bool {
+        self.ranked.get(usize::from(bot)).copied().unwrap_or(true)
     }
 
     /// The name of a bot.
@@ -272,7 +281,8 @@ async fn read_rounds(
     let mut db = pool.acquire().await?;
     let played = rounds::played_rounds(&mut db, games, edition).await?;
     let roster = Roster::of(&mut *db, edition.id).await?;
-    Ok(played.map(|played| EditionRounds::new(&roster, played)))
+    let ranks_house_bots = editions::ranks_house_bots(&mut *db, edition.id).await?;
+    Ok(played.map(|played| EditionRounds::new(&roster, ranks_house_bots, played)))
 }
 
 /// The selected round of a stage with this number of rounds, from 1; by default the last one that

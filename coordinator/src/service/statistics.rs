@@ -11,7 +11,7 @@ use arbiter_ranking::RankedContestant;
 use arbiter_ranking::statistics::{Basis, NoInterval, Precision};
 
 use super::counted_results::EditionStatistics;
-use super::rankings::{page_limit, places_with_text};
+use super::rankings::{page_limit, places_with_text, rank_message};
 use super::statistics_cache::{MAX_MATCHES, RankedStatistics};
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::Edition;
@@ -153,7 +153,7 @@ fn bot(board: &Leaderboard, place: &RankedContestant, all: &EditionStatistics) -
     BotStatistics {
         bot: info.map(|info| info.name.clone()).unwrap_or_default(),
         version: info.map_or(0, |info| info.version),
-        rank: u32::try_from(place.rank).unwrap_or(u32::MAX),
+        rank: rank_message(place.rank),
         tied: place.tied,
         matches: known.map_or(0, |known| known.matches),
         distinct_matches: known.map_or(0, |known| known.distinct_matches),

@@ -6,6 +6,7 @@
 //! duration, so that statistics take a small share of one processor. The results of running
 //! editions stay in memory, so that only new ones are read (`counted_results`).
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -210,6 +211,8 @@ impl StatisticsCache {
 
     fn compute(&self, entry: &Arc<CacheEntry>, edition: &Edition, board: &Arc<Leaderboard>) {
         let seed = board.statistics_seed;
+        let unranked = board.places.iter().filter(|place| place.rank.is_none());
+        let unranked: HashSet<_> = unranked.map(|place| place.contestant.entrant).collect();
         let mut entrants: Vec<_> = board.roster.iter().map(|(entrant, _)| entrant).collect();
         entrants.sort_unstable();
         let is_episode = board.game.episodes.is_some();
@@ -234,7 +237,7 @@ impl StatisticsCache {
                 let results = kept.get(&id, None).and_then(|results| results.take());
                 let results = results.unwrap_or_else(|| CountedResults::new(id, is_episode));
                 let (results, board) = read(&pool, results, &board).await?;
-                let (all, results) = compute(results, entrants, seed).await?;
+                let (all, results) = compute(results, entrants, unranked, seed).await?;
                 let counted = results.counted();
                 // A larger set would only push out those of all other editions.
                 if results.can_grow() && results.bytes() <= MAX_RESULTS_BYTES {
@@ -281,11 +284,14 @@ async fn read(
 async fn compute(
     mut results: CountedResults,
     entrants: Vec<Entrant>,
+    unranked: HashSet<Entrant>,
     seed: Seed,
 ) -> Result<(EditionStatistics, CountedResults), String> {
     let newly_read = results.newly_read();
     tracing::debug!(edition = %results.edition(), newly_read, "computing statistics");
-    let computing =
-        tokio::task::spawn_blocking(move || (results.statistics(&entrants, seed), results));
+    let computing = tokio::task::spawn_blocking(move || {
+        let is_ranked = |entrant| !unranked.contains(&entrant);
+        (results.statistics(&entrants, is_ranked, seed), results)
+    });
     computing.await.map_err(|error| error.to_string())
 }

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use super::entry_state::EntryState;
 use super::leaderboard_freeze::{entry_rules, unreadable};
 use super::{Caller, Result, Service};
-use crate::db::tournaments::{Tournament, TournamentState};
+use crate::db::tournaments::{Rehearsal, Tournament, TournamentState};
 use crate::tournament::file::TournamentFile;
 
 /// The heading of a tournament.
@@ -30,6 +30,8 @@ pub(crate) struct TournamentHeading {
     pub(crate) freezes_at: Option<OffsetDateTime>,
     /// Whether bots can enter.
     pub(crate) entry: EntryState,
+    /// What it rehearses, if it is a rehearsal.
+    pub(crate) rehearsal: Option<Rehearsal>,
 }
 
 /// How the rounds of a schedule are shown.
@@ -62,6 +64,7 @@ impl Service {
             frozen_since,
             freezes_at: freeze.filter(|at| is_open && *at > self.now()),
             entry: self.entry_state(tournament)?,
+            rehearsal: tournament.rehearsal.clone(),
         })
     }
 }

@@ -312,7 +312,7 @@ impl Service {
         }
         let mut connection = self.pool.acquire().await?;
         let due = auto_edition::due_at(&mut connection, self.queue.games(), &row).await?;
-        let outlook = if row.state == TournamentState::Open {
+        let outlook = if row.state == TournamentState::Open && row.rehearsal.is_none() {
             let games = self.queue.games();
             self.entry_outlook.with_new_bot(&mut connection, games, &row, None).await?
         } else {
@@ -320,6 +320,7 @@ impl Service {
         };
         Ok(Tournament {
             announcements: self.announcements(&row).await?,
+            rehearsals: tournaments::rehearsals(&self.pool, &row).await?,
             next_edition_at_us: due.map_or(0, micros),
             new_bot_outlook: outlook.unwrap_or_default(),
             ..message(row, messages, self.now())
@@ -428,10 +429,12 @@ fn message(
         closes_at_us: rules.and_then(|rules| rules.closes).map(|closes| micros(closes.0)),
         freeze_at_us: rules.and_then(|rules| rules.freeze).map(|freeze| micros(freeze.0)),
         entry_open: entry.is_some_and(EntryState::is_open),
-        entry: entry.map(|entry| entry.text(&row.name)).unwrap_or_default(),
+        entry: entry.map(|entry| entry.text(&row)).unwrap_or_default(),
         freeze_notice,
         revision,
         announcements: Vec::new(),
+        rehearsal_of: row.rehearsal.map(|rehearsal| rehearsal.original).unwrap_or_default(),
+        rehearsals: Vec::new(),
         name: row.name,
         game: row.game,
         settings: row.settings.to_string(),

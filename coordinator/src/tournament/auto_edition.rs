@@ -142,7 +142,7 @@ pub async fn due_at(
     Ok(match file {
         _ if !has_editions || tournament.state != TournamentState::Open => None,
         // An organiser opens the editions, unless the running edition can never complete.
-        Ok(file) if file.rerun == Rerun::Manual => {
+        Ok(file) if file.rerun == Rerun::Manual || tournament.rehearsal.is_some() => {
             let is_stuck = editions::is_blocked_by_suspension(&mut *db, tournament.id).await?;
             is_stuck.then_some(first.at)
         }

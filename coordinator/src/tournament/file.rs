@@ -69,10 +69,32 @@ pub struct TournamentFile {
     pub submissions: Submissions,
     /// The share of workers' reports that is checked.
     pub audit: Audit,
-    /// The paths of the house bots, as in the file. The command line submits the bots.
-    pub house: Vec<String>,
+    /// The house bots.
+    pub house: House,
     /// The expected time of a match, if the organiser sets it.
     pub expected: Option<Micros>,
+}
+
+/// The house bots of a tournament.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct House {
+    /// Their paths, as in the file. The command line submits the bots.
+    pub bots: Vec<String>,
+    /// Whether they have ranks. Without ranks they play and are listed like all others, and the
+    /// ranks of the others skip them.
+    // A coordinator of the previous release refuses unknown keys.
+    #[serde(default = "House::official_ranked", skip_serializing_if = "Clone::clone")]
+    pub ranked: bool,
+}
+
+impl House {
+    /// Those of official tournaments.
+    pub const OFFICIAL: Self = Self { bots: Vec::new(), ranked: true };
+
+    fn official_ranked() -> bool {
+        Self::OFFICIAL.ranked
+    }
 }
 
 /// When editions are planned.
@@ -194,7 +216,7 @@ impl TournamentFile {
             "ponder": self.ponder,
             "rerun": self.rerun,
             "submissions": self.submissions,
-            "house": { "bots": self.house },
+            "house": self.house,
         });
         // A coordinator of the previous release refuses unknown keys.
         if self.audit != Audit::OFFICIAL {

@@ -2,14 +2,17 @@
 //!
 //! # Theory of operation
 //!
-//! - Editions share matches. A key that decides how a match is played (`[clock]`, `[limits]`, …)
+//! - Editions share matches. A key that decides how a match is played (`[params]`, `[clock]`,
+//!   `[limits]`, …)
 //!   could make an edition consist of matches with different limits, and its leaderboard would
 //!   depend on what was played before it. So these keys change only before the first edition.
-//! - The game, its parameters and the schedule decide the matches, and the seed and the beacon were
+//! - The game and the schedule decide which matches there are, and the seed and the beacon were
 //!   published at the creation. They never change.
 //! - The value of a beacon may be known when entry has closed. From then on nothing changes that
-//!   decides which bots play or how, and entry never closes later than announced: an organiser who
-//!   knows the value could enter house bots until the plan suits them.
+//!   decides which bots play or how, or who is ranked. Entry never closes later than announced: an
+//!   organiser who knows the value could enter house bots until the plan suits them.
+//! - Whether house bots are ranked changes no match. But an official leaderboard changes only with
+//!   its edition, so such a change applies from the next edition on.
 
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -52,11 +55,12 @@ enum Freedom {
 /// When a key may change.
 fn freedom(key: &str) -> Freedom {
     match key.split_once('.').unwrap_or(("", key)) {
-        ("", "state" | "ponder") | ("clock" | "limits", _) | ("submissions", "separate_owners") => {
-            Freedom::BeforeEditions
-        }
+        ("", "state" | "ponder")
+        | ("params" | "clock" | "limits", _)
+        | ("submissions", "separate_owners") => Freedom::BeforeEditions,
         ("", "title" | "description" | "rerun" | "expected")
-        | ("public" | "audit" | "submissions", _) => Freedom::Always,
+        | ("public" | "audit" | "submissions", _)
+        | ("house", "ranked") => Freedom::Always,
         ("", "name") => Freedom::Never("addresses and commands contain it"),
         ("", "seed" | "beacon") => Freedom::Never("it was published when it was created"),
         ("house", _) => Freedom::Never("submit house bots with arbiter submit T PATH --house"),
@@ -117,7 +121,7 @@ fn check(
     }
     let closes = current.submissions.closes;
     let decides_matches = matches!(freedom, Freedom::BeforeEditions)
-        || ["submissions.closes", "submissions.window", "rerun"].contains(&key)
+        || ["submissions.closes", "submissions.window", "rerun", "house.ranked"].contains(&key)
         || key.starts_with("submissions.stand_down_");
     if let Some(closed) = closes.filter(|_| current.beacon.is_some() && decides_matches)
         && closed.0 <= context.now
@@ -183,6 +187,13 @@ fn effect(
             Replays::AfterClose => "everyone sees the replays when the tournament is over",
             Replays::Always => "everyone sees the replays of all visible matches at once",
         },
+        "house.ranked" if edited.house.ranked => {
+            "house bots have ranks from the next edition on; earlier leaderboards stay as they are"
+        }
+        "house.ranked" => {
+            "house bots have no ranks from the next edition on, and the ranks of others skip them; \
+             earlier leaderboards stay as they are"
+        }
         key if key.starts_with("audit.") => "applies to results that are counted from now on",
         _ => "applies from edition 1 on; versions that passed their trials are not tried again",
     };

@@ -11,7 +11,7 @@ use super::error::WebError;
 use super::session::Session;
 use super::settings_in_words::topics;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{layout, markdown};
+use super::{layout, markdown, rehearsal};
 use crate::tournament::file::readable_settings;
 
 /// The page.
@@ -34,6 +34,7 @@ pub(super) async fn show(
         h2 { "Editions" }
         p { "An edition is one complete schedule over fixed versions. The last complete edition is official." }
         (editions(&details))
+        (rehearsal::list(&details))
         h2 { "Seed and certificate" }
         p { "All randomness follows from the seed. Its hash was published first, so the seed cannot be chosen later." }
         (randomness(&details))

@@ -108,7 +108,10 @@ pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
                             Some("No edition can follow. The seed is published.")))
                     }
                 }
-                p { a href={ "/invitations?t=" (tournament.name) } { "Invite players" } }
+                @if tournament.rehearsal_of.is_empty() {
+                    p { a href=(at("rehearse")) { "Rehearse with the present bots" } }
+                    p { a href={ "/invitations?t=" (tournament.name) } { "Invite players" } }
+                }
                 @if has_editions {
                     p { a href=(at("void")) { "Declare matches void" } }
                     p { a href=(at("collusion")) { "Check for collusion" } }

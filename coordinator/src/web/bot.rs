@@ -208,7 +208,9 @@ fn standing(response: &GetStandingResponse, status: EditionStatus) -> Markup {
     html! {
         dl.standing {
             dt { "Results of" } dd { (layout::edition_label(response.edition, status)) }
-            dt { "Rank" } dd { @if place.tied { "=" } (place.rank) }
+            dt { "Rank" } dd {
+                @if place.rank == 0 { "none (house bot)" } @else { (leaderboard::rank(place.rank, place.tied)) }
+            }
             dt { "Version" } dd { (place.version) }
             dt { "Matches" } dd { (place.matches) }
             dt { "Score" (layout::components(&response.columns)) } dd { (place.score.join(" ")) }
@@ -235,7 +237,7 @@ fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
         Some(html! {
             td { a href={ "/t/" (tournament) "/ranking?edition=" (edition) } { (edition) } }
             td.number { (place.version) }
-            td.number { @if place.tied { "=" } (place.rank) }
+            td.number { (leaderboard::rank(place.rank, place.tied)) }
             td.number { (leaderboard::mean(place)) }
             td.number { (place.matches) }
         })

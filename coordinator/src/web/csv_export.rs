@@ -241,7 +241,7 @@ fn bot_row(bot: &v1::Bot) -> Vec<String> {
 
 fn place_row(place: &Standing, columns: usize) -> Vec<String> {
     let mut row = vec![
-        place.rank.to_string(),
+        rank(place.rank),
         place.tied.to_string(),
         escape_formula(&place.bot),
         place.version.to_string(),
@@ -254,6 +254,11 @@ fn place_row(place: &Standing, columns: usize) -> Vec<String> {
     row.extend(forfeits.map(i64::to_string));
     row.push(place.bad_answers.to_string());
     row
+}
+
+/// A rank; nothing for a house bot without a rank.
+fn rank(rank: u32) -> String {
+    optional((rank > 0).then_some(rank))
 }
 
 /// The best and the worst possible rank.
@@ -270,7 +275,7 @@ fn optional<T: ToString>(number: Option<T>) -> String {
 
 fn statistics_row(row: &BotStatistics) -> Vec<String> {
     let mut cells = vec![
-        row.rank.to_string(),
+        rank(row.rank),
         row.tied.to_string(),
         escape_formula(&row.bot),
         row.version.to_string(),

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
+use arbiter_games::ParamInfo;
 use arbiter_proto::v1::edit_tournament_request::Source;
 use arbiter_proto::v1::{
     EditTournamentRequest, EditTournamentResponse, GetTournamentRequest, KeyChanges, SettingChange,
@@ -27,9 +28,11 @@ use toml::Value as TomlValue;
 use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_form::{self, PARAM, plain_text, toml_value};
 use super::tournament_page::{Tab, TournamentPage};
 use super::{flash, layout};
 use crate::access::Role;
+use crate::tournament::TournamentFile;
 
 /// The values of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +102,12 @@ const ALWAYS: &[Field] = &[
         Kind::Choice(&["every_submission", "manual"]),
         "After each change, or when an organiser starts one.",
     ),
+    (
+        "house.ranked",
+        "House bots have ranks",
+        Kind::Flag,
+        "From the next edition on. Without ranks they play, and the ranks of others skip them.",
+    ),
     ("expected", "Time of a match", Kind::Line, "For estimates: 2s. Empty: measured."),
     ("audit.replay", "Replayed records", Kind::Line, "A share such as 5%."),
     ("audit.shadow", "Matches played twice", Kind::Line, "A share such as 1%."),
@@ -149,6 +158,8 @@ struct FormState {
     revision: String,
     /// The fields with their present texts.
     present: Vec<(&'static Field, String)>,
+    /// The parameters with their present texts; empty once an edition was opened.
+    params: Vec<(ParamInfo, String)>,
 }
 
 impl FormState {
@@ -160,15 +171,31 @@ impl FormState {
             let error = format!("tournament {tournament} is over and cannot be changed any more");
             return Err(WebError::new(StatusCode::CONFLICT, error));
         }
-        let values = session.service.tournament_file(tournament).await?.values();
-        let later = if details.editions.is_empty() { BEFORE_EDITIONS } else { &[] };
+        let file = session.service.tournament_file(tournament).await?;
+        let values = file.values();
+        let is_before_editions = details.editions.is_empty();
+        let later = if is_before_editions { BEFORE_EDITIONS } else { &[] };
         let fields = ALWAYS.iter().chain(later);
         Ok(Self {
             tournament: tournament.to_owned(),
             revision: layout::hex(&details.revision),
             present: fields.map(|field| (field, field_text(field, &values))).collect(),
+            params: if is_before_editions { params(&file, &values) } else { Vec::new() },
         })
     }
+}
+
+/// The parameters of a tournament with their texts. The schedule may list boards instead of one in
+/// a parameter.
+fn params(file: &TournamentFile, values: &BTreeMap<String, Value>) -> Vec<(ParamInfo, String)> {
+    let board = file.game().boards.as_ref().filter(|_| !file.boards.is_empty());
+    let is_shown = |param: &&ParamInfo| board.is_none_or(|board| board.key != param.key);
+    let with_text = |param: &ParamInfo| {
+        let value = values.get(&format!("params.{}", param.key));
+        let value = value.and_then(|value| arbiter_games::Value::deserialize(value).ok());
+        (param.clone(), value.as_ref().map(plain_text).unwrap_or_default())
+    };
+    file.game().params.iter().filter(is_shown).map(with_text).collect()
 }
 
 /// The form.
@@ -243,6 +270,17 @@ fn key_changes(state: &FormState, fields: &HashMap<String, String>) -> KeyChange
         };
         writeln!(changes.set, "{key} = {value}").expect("writing to a string");
     }
+    for (param, present) in &state.params {
+        let key = format!("params.{}", param.key);
+        match fields.get(&param_field(param)).map(|text| text.trim()) {
+            Some("") if !present.is_empty() => changes.unset.push(key),
+            Some(text) if text != present => {
+                let value = toml_value(&param.kind, text);
+                writeln!(changes.set, "{key} = {value}").expect("writing to a string");
+            }
+            Some(_) | None => {}
+        }
+    }
     changes
 }
 
@@ -279,7 +317,7 @@ async fn page(
     fields: &HashMap<String, String>,
     above: &Markup,
 ) -> Markup {
-    let FormState { tournament, revision, present } = state;
+    let FormState { tournament, revision, present, params } = state;
     let is_limited = present.len() == ALWAYS.len();
     let body = html! {
         (above)
@@ -289,14 +327,25 @@ async fn page(
             @for (field, present) in present {
                 (input(field, fields.get(field.0).unwrap_or(present)))
             }
+            @if !params.is_empty() {
+                h2 { "Parameters" }
+                @for (param, present) in params {
+                    (tournament_form::field(param, fields.get(&param_field(param)).unwrap_or(present), false))
+                }
+            }
             @if is_limited {
-                p { "Clock, limits, state and ponder cannot change after the first edition was opened, \
+                p { "Parameters, clock, limits, state and ponder cannot change after the first edition was opened, \
                     because editions share matches." }
             }
             p { button type="submit" { "Preview changes" } }
         }
     };
     TournamentPage::below(tournament, Tab::Organise, "Edit settings").render(session, &body).await
+}
+
+/// The name of the field of a parameter.
+fn param_field(param: &ParamInfo) -> String {
+    format!("{PARAM}{}", param.key)
 }
 
 /// A field of the form.
@@ -371,6 +420,11 @@ fn preview(
                     @for ((key, ..), _) in &state.present {
                         @if let Some(text) = fields.get(*key) {
                             input type="hidden" name=(key) value=(text);
+                        }
+                    }
+                    @for (param, _) in &state.params {
+                        @if let Some(text) = fields.get(&param_field(param)) {
+                            input type="hidden" name=(param_field(param)) value=(text);
                         }
                     }
                     button type="submit" name="apply" value="yes" { "Apply changes" }

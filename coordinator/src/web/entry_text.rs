@@ -18,6 +18,7 @@ pub(super) fn entry_of(tournament: &Tournament) -> EntryState {
     let closes = tournament.closes_at_us.and_then(layout::from_micros);
     match closes {
         _ if tournament.state != "open" => EntryState::Over,
+        _ if !tournament.rehearsal_of.is_empty() => EntryState::Rehearsal,
         Some(closes) if !tournament.entry_open => EntryState::Closed(closes),
         closes => EntryState::Open(closes),
     }
@@ -43,6 +44,9 @@ pub(super) fn entry_text(entry: EntryState, now: OffsetDateTime) -> Markup {
             EntryState::Closed(closed) => {
                 "Entry closed " (layout::time(closed))
                 ". Owners can no longer enter, change or withdraw bots."
+            },
+            EntryState::Rehearsal => {
+                "A rehearsal has copies of the bots of another tournament. No bot can enter or leave it."
             },
             EntryState::Over => "The tournament is over.",
         }

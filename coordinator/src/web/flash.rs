@@ -29,6 +29,7 @@ impl Flash {
             "unannounce" => "Announcement removed.".to_owned(),
             "package" => "Game package stored. The next edition is played with it.".to_owned(),
             "start" => "Edition started.".to_owned(),
+            "rehearse" => "Rehearsal started. Cancel it when you have seen enough.".to_owned(),
             "fresh" => "Edition started, with a plan made from scratch.".to_owned(),
             "cancel" => "Tournament cancelled.".to_owned(),
             "close" => "Tournament closed. Its seed is on the page About.".to_owned(),

@@ -61,6 +61,9 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
                 (heading.game) " · " (layout::count(card.entered, "bot", "bots"))
                 @if heading.state == TournamentState::Cancelled { " · cancelled" }
             }
+            @if let Some(rehearsal) = &heading.rehearsal {
+                p.notice { "Rehearsal of " (rehearsal.original) ": its leaderboard is never official" }
+            }
             @if let Some(running) = &card.running {
                 p {
                     "Edition " (running.number) ": " (layout::edition_progress(running))
@@ -84,7 +87,8 @@ fn bot_link(card: &TournamentCard, bot: &str) -> Markup {
 fn leads(card: &TournamentCard, leader: &Leader) -> Markup {
     let link = bot_link(card, &leader.bot);
     html! {
-        @if card.heading.state == TournamentState::Closed { "Winner: " strong { (link) } }
+        @if card.heading.rehearsal.is_some() { "Leader of the rehearsal: " (link) }
+        @else if card.heading.state == TournamentState::Closed { "Winner: " strong { (link) } }
         @else if card.heading.state == TournamentState::Cancelled { "Led when it was cancelled: " (link) }
         @else { "Leader: " strong { (link) } }
         " (" (layout::edition_label(leader.edition, leader.status)) ")"

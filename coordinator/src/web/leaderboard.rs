@@ -146,7 +146,7 @@ pub(super) fn heading(board: &GetRankingResponse) -> Markup {
 
 /// The rows of the page.
 pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse) -> Markup {
-    let has_owners = board.standings.iter().any(|place| !place.owner.is_empty());
+    let has_owners = has_owners(&board.standings);
     let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
     let table = html! {
         table.ranking data-edition=(board.edition) data-counted=(board.counted) {
@@ -164,7 +164,7 @@ pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse
             tbody {
                 @for place in &board.standings {
                     tr data-bot=(place.bot) {
-                        td.number { @if place.tied { "=" } (place.rank) }
+                        td.number { (rank(place.rank, place.tied)) }
                         td.bot { (tournament.bot(&place.bot)) @if has_owners { " " (owner(place)) } }
                         @for number in score(place, board.columns.len()) { td.number.score { (number) } }
                         td.number { (mean(place)) }
@@ -188,13 +188,26 @@ pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse
     }
 }
 
+/// A rank; `=` marks a shared one. A house bot without a rank has a dash.
+pub(super) fn rank(rank: u32, tied: bool) -> Markup {
+    html! {
+        @if rank == 0 { span title="This house bot has no rank." { "–" } }
+        @else { @if tied { "=" } (rank) }
+    }
+}
+
+/// Whether a leaderboard shows whose the bots are: some have an owner, or a house bot has no rank.
+pub(super) fn has_owners(standings: &[Standing]) -> bool {
+    standings.iter().any(|place| !place.owner.is_empty() || place.rank == 0)
+}
+
 /// One number for each column; zeros for a bot without matches.
 pub(super) fn score(place: &Standing, columns: usize) -> impl Iterator<Item = &str> {
     (0..columns).map(|column| place.score.get(column).map_or("0", String::as_str))
 }
 
 /// The owner of a bot, or that it is a house bot.
-fn owner(place: &Standing) -> Markup {
+pub(super) fn owner(place: &Standing) -> Markup {
     html! {
         @if place.owner.is_empty() { span.owner { "house bot" } }
         @else { span.owner { (place.owner) } }

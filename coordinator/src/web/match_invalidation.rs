@@ -14,7 +14,7 @@ use super::error::WebError;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{actions, flash, layout};
+use super::{actions, flash, layout, leaderboard};
 use crate::access::Role;
 
 /// The criteria that select matches, as entered.
@@ -200,10 +200,11 @@ fn comparison_table(tournament: &TournamentLinks, response: &VoidMatchesResponse
     let without = format!("{score} without");
     let heads = ["Rank", "Rank without", "Change", "Bot", &score, &without];
     let row = |VoidStanding { bot, rank, rank_without, score, score_without }: &VoidStanding| {
+        // Both are 0 for a house bot without a rank.
         let change = i64::from(*rank) - i64::from(*rank_without);
         html! {
-            td.number { (rank) }
-            td.number { (rank_without) }
+            td.number { (leaderboard::rank(*rank, false)) }
+            td.number { (leaderboard::rank(*rank_without, false)) }
             td.number { @if change != 0 { (format!("{change:+}")) } }
             td { (tournament.bot(bot)) }
             td.number { (score.join(" ")) }

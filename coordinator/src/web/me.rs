@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
-use super::{bots, layout};
+use super::{bots, layout, leaderboard};
 use crate::access::{Role, Token};
 use crate::service::{OwnBot, OwnMatch};
 
@@ -78,7 +78,7 @@ fn official_place(tournament: &str, response: Option<&GetStandingResponse>) -> M
     let place = response.and_then(|response| response.standing.as_ref());
     html! {
         @if let Some(place) = place {
-            a href={ "/t/" (tournament) "/ranking" } { @if place.tied { "=" } (place.rank) }
+            a href={ "/t/" (tournament) "/ranking" } { (leaderboard::rank(place.rank, place.tied)) }
         } @else { "not ranked yet" }
     }
 }

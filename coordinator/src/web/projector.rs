@@ -119,8 +119,8 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
             tbody {
                 @for place in &board.standings {
                     tr {
-                        td.number { @if place.tied { "=" } (place.rank) }
-                        td.bot { (links.label(&place.bot)) }
+                        td.number { (leaderboard::rank(place.rank, place.tied)) }
+                        td.bot { (links.label(&place.bot)) @if place.rank == 0 { " " (leaderboard::owner(place)) } }
                         @for number in leaderboard::score(place, board.columns.len()) {
                             td.number.score { (number) }
                         }

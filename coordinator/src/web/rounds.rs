@@ -14,7 +14,7 @@ use super::error::WebError;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{bracket, download, layout};
+use super::{bracket, download, layout, leaderboard};
 
 /// The content type of a report in TRF16.
 const TRF_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
@@ -220,7 +220,7 @@ fn standings(
     }
     let row = |row: &StageStanding| {
         html! {
-            td.number { @if row.tied { "=" } (row.rank) }
+            td.number { (leaderboard::rank(row.rank, row.tied)) }
             td { (tournament.bot(&row.bot)) }
             @if !row.group.is_empty() { td { (row.group) } }
             @for number in numbers(row) { td.number { (number) } }

@@ -13,9 +13,13 @@ use crate::tournament::file::{Rerun, Submissions, TournamentFile};
 /// A topic and what the settings say about it, in one or two sentences.
 pub(super) type Topic = (&'static str, String);
 
+/// What is said of house bots without ranks.
+const HOUSE_UNRANKED: &str = "House bots play and are listed at their places, without a rank. The \
+    ranks of the other bots skip them.";
+
 /// All topics of a tournament file.
 pub(super) fn topics(file: &TournamentFile) -> Vec<Topic> {
-    vec![
+    let mut topics = vec![
         ("Game", game(&file.params)),
         ("Who meets", schedule(&file.schedule)),
         ("Clock", clock(&file.clock, file.ponder)),
@@ -27,7 +31,11 @@ pub(super) fn topics(file: &TournamentFile) -> Vec<Topic> {
         ("New editions", rerun(file)),
         ("Suspension", suspension(&file.submissions)),
         ("Audits", audits(file)),
-    ]
+    ];
+    if !file.house.ranked {
+        topics.push(("House bots", HOUSE_UNRANKED.to_owned()));
+    }
+    topics
 }
 
 /// The game, and its parameters that differ from the official ones.

@@ -123,6 +123,9 @@ impl StaticSite {
             @if !description.is_empty() {
                 article.guide { (markdown::render(description, "about-")) }
             }
+            @if !self.tournament.rehearsal_of.is_empty() {
+                p { strong { "Rehearsal of " (self.tournament.rehearsal_of) } ": its leaderboard is never official." }
+            }
             p {
                 "A tournament of " (self.tournament.game) ". "
                 @if state == "open" { "It is still open: this is its state at the time of export." }
@@ -161,8 +164,12 @@ impl StaticSite {
         heads.extend(["Mean", "Forfeits", "Invalid replies"].map(str::to_owned));
         let row = |place: &Standing| {
             html! {
-                td.number { (place.rank) @if place.tied { "=" } }
-                th scope="row" { (self.names.label(&place.bot)) @if !place.owner.is_empty() { " (" (place.owner) ")" } }
+                td.number { (rank(place.rank, place.tied)) }
+                th scope="row" {
+                    (self.names.label(&place.bot))
+                    @if !place.owner.is_empty() { " (" (place.owner) ")" }
+                    @else if place.rank == 0 { " (house bot)" }
+                }
                 td.number { (place.version) }
                 td.number { (place.matches) }
                 @for index in 0..ranking.columns.len() {
@@ -198,7 +205,7 @@ impl StaticSite {
                 th scope="row" { (self.names.label(&bot.name)) }
                 td { @if bot.owner.is_empty() { "house bot" } @else { (bot.owner) } @if bot.withdrawn { ", withdrawn" } }
                 td.number { @if let Some(newest) = newest { (newest.number) } @else { "–" } }
-                td.number { @if let Some(standing) = standing { (standing.rank) } @else { "–" } }
+                td.number { (rank(standing.map_or(0, |standing| standing.rank), false)) }
                 td { @if let Some(newest) = newest { code.hash { (layout::hex(&newest.digest)) } } }
             }
         };
@@ -217,7 +224,7 @@ impl StaticSite {
         let heads = ["Rank", "Bot", "Matches", "Mean", "Possible ranks", "Rating"];
         let rows = all.statistics.iter().map(|bot| {
             html! {
-                td.number { (bot.rank) @if bot.tied { "=" } }
+                td.number { (rank(bot.rank, bot.tied)) }
                 th scope="row" { (self.names.label(&bot.bot)) }
                 td.number { (bot.matches) }
                 td.number { (format!("{:.3}", bot.mean)) (margin(bot.margin, 3)) }
@@ -384,4 +391,9 @@ fn seats_and_scores(names: &TournamentLinks, status: &MatchStatus) -> Markup {
             }
         }
     }
+}
+
+/// A rank; a dash for a house bot without a rank, and for a bot without a place.
+fn rank(rank: u32, tied: bool) -> Markup {
+    html! { @if rank == 0 { "–" } @else { (rank) @if tied { "=" } } }
 }

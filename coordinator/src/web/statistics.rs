@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use super::chart::{self, Interval};
 use super::data_links::{DataLink, data_links};
 use super::error::WebError;
-use super::layout;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
+use super::{layout, leaderboard};
 use crate::service::ErrorKind;
 
 const BOTS_PER_PAGE: u32 = 50;
@@ -195,7 +195,7 @@ fn table(
             tbody {
                 @for row in &all.statistics {
                     tr data-bot=(row.bot) {
-                        td.number { @if row.tied { "=" } (row.rank) }
+                        td.number { (leaderboard::rank(row.rank, row.tied)) }
                         td { (tournament.bot(&row.bot)) }
                         td.number { (ranks(row)) }
                         td { (chart::rank_set(row.rank_set, row.rank, all.bots)) }
@@ -215,6 +215,7 @@ fn table(
 /// The possible ranks, or why they are not known.
 fn ranks(row: &BotStatistics) -> String {
     match (row.rank_set, row.no_interval.as_str()) {
+        _ if row.rank == 0 => "house bot, no rank".to_owned(),
         (Some(set), _) => possible_ranks(set),
         (None, "one_seed") => "one seed per pair: no interval".to_owned(),
         (None, "equal_outcomes") => "all outcomes equal: no interval".to_owned(),

@@ -29,7 +29,7 @@ use crate::game_package;
 use crate::tournament::TournamentFile;
 
 /// The beginning of the names of the fields of parameters.
-const PARAM: &str = "param-";
+pub(super) const PARAM: &str = "param-";
 
 /// The game of a new tournament: a built-in one, or the package of a tournament.
 #[derive(Debug, Default, Deserialize)]
@@ -50,6 +50,8 @@ pub(super) struct Draft {
     name: String,
     /// The number of seats of a table. Empty for games without a choice, and for the default.
     seats: String,
+    /// Whether house bots have no ranks.
+    unranked_house: Option<String>,
     /// More lines of the file.
     more: String,
     /// Whether to show the file instead of creating the tournament.
@@ -218,6 +220,9 @@ impl Draft {
             let value = toml_value(&param.kind, &text);
             writeln!(file, "{key} = {value}").expect("writing to a string");
         }
+        if self.unranked_house.is_some() {
+            file.push_str("\n[house]\nranked = false\n");
+        }
         let Some(package) = package else { return file };
         let with_package =
             TournamentFile::inline_package(&file, |_| Some((game.name.to_string(), package)));
@@ -249,7 +254,7 @@ fn default_text(param: &ParamInfo) -> String {
 }
 
 /// A value as a person writes it in a field.
-fn plain_text(value: &Value) -> String {
+pub(super) fn plain_text(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
         Value::List(list) => list.iter().map(plain_text).collect::<Vec<_>>().join(", "),
@@ -259,7 +264,7 @@ fn plain_text(value: &Value) -> String {
 
 /// The value that a text in a field means. A text that cannot be read remains, so that the error
 /// shows it.
-fn toml_value(kind: &ParamKind, text: &str) -> TomlValue {
+pub(super) fn toml_value(kind: &ParamKind, text: &str) -> TomlValue {
     let integer = |text: &str| text.trim().parse::<i64>().ok().map(TomlValue::from);
     let value = match kind {
         ParamKind::Integer(_) => integer(text),
@@ -300,6 +305,13 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
             }
             h2 { "More settings" }
             p {
+                label.check {
+                    input type="checkbox" name="unranked_house" value="yes"
+                        checked[draft.unranked_house.is_some()];
+                    " House bots play without a rank"
+                }
+            }
+            p {
                 label for="more" { "More lines of the tournament file" }
                 textarea #more name="more" rows="6" spellcheck="false" aria-describedby="more-help" {
                     // Browsers drop the first line break in a textarea.
@@ -339,7 +351,7 @@ fn seats_field(game: &Game, draft: &Draft, sizes: &RangeInclusive<usize>) -> Mar
 }
 
 /// The field of a parameter.
-fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
+pub(super) fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
     let id = format!("{PARAM}{}", param.key);
     let help = format!("{id}-help");
     let invalid = is_wrong.then_some("true");

@@ -6,9 +6,8 @@ use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 
 use super::error::{self, WebError};
-use super::layout;
 use super::session::Session;
-use crate::db::tournaments::TournamentState;
+use super::{layout, rehearsal};
 use crate::service::{ErrorKind, RoundsView, TournamentHeading};
 
 /// A tab of a tournament.
@@ -128,6 +127,7 @@ impl<'a> TournamentPage<'a> {
             h1 { (title) }
             @if let Some(subtitle) = &self.subtitle { p.subtitle { (subtitle) } }
             (tabs(&heading, session, tab_label))
+            (rehearsal::notice(heading.rehearsal.as_ref()))
             (frozen_notice(&heading, session))
             (body)
         };
@@ -210,10 +210,7 @@ fn tabs(heading: &TournamentHeading, session: &Session, current: &str) -> Markup
 
 /// A notice while the public sees frozen leaderboards.
 fn frozen_notice(heading: &TournamentHeading, session: &Session) -> Markup {
-    let Some(since) = heading.frozen_since.filter(|_| heading.state == TournamentState::Open)
-    else {
-        return html! {};
-    };
+    let Some(since) = heading.frozen_since else { return html! {} };
     html! {
         p.notice.frozen role="note" {
             strong { "Leaderboards are frozen" } " since " (layout::time(since)) ". "

@@ -262,7 +262,7 @@ impl Fixture {
                 let entrant = roster.get(place.contestant.entrant).unwrap();
                 let tally = &place.contestant.tally;
                 let bundle = entrant.digest[0];
-                format!("{} {} {bundle} {tally:?}", place.rank, entrant.name)
+                format!("{:?} {} {bundle} {tally:?}", place.rank, entrant.name)
             })
             .collect();
         let row = editions::get(pool, edition).await.unwrap().unwrap();

@@ -27,7 +27,7 @@ pub(crate) fn preset(game: impl Display) -> TournamentFile {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/tournaments");
     let text = fs::read_to_string(directory.join(format!("{game}.toml"))).unwrap();
     let file = TournamentFile::parse(&Games::built_in(), &text).unwrap();
-    for bot in &file.house {
+    for bot in &file.house.bots {
         assert!(directory.join(bot).join("bot.toml").exists(), "{game}: {bot}");
     }
     file

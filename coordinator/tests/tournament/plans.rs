@@ -23,7 +23,7 @@ fn presets_have_the_official_rules() {
         let preset = preset(&game);
         // A table of wojna has four seats.
         let house_bots = if game == wojna::game() { 4 } else { 3 };
-        assert_eq!(preset.house.len(), house_bots, "{game}");
+        assert_eq!(preset.house.bots.len(), house_bots, "{game}");
         let official = TournamentFile::official(game.as_str(), &game);
         let house = preset.house.clone();
         assert_eq!(preset, TournamentFile { house, ..official }, "{game}");

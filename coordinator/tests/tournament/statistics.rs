@@ -44,7 +44,8 @@ async fn expect_statistics_of_all(database: &Database, results: &mut CountedResu
     let seed = Seed::of_text("statistics");
     let mut all = read_all(database, edition).await;
     assert_eq!((results.counted(), results.can_grow()), (all.counted(), all.can_grow()));
-    let [kept, new] = [results, &mut all].map(|results| results.statistics(&entrants, seed));
+    let [kept, new] =
+        [results, &mut all].map(|results| results.statistics(&entrants, |_| true, seed));
     assert_eq!(kept.ratings, new.ratings);
     let numbers = [&kept, &new].map(|all| {
         let all = &all.statistics;
@@ -198,7 +199,7 @@ async fn the_mean_of_an_episode_is_over_the_episodes_that_a_bot_has_played() {
         let results = CountedResults::new(edition.id, true);
         let mut results = updated(results, &database).await;
         let entrants = entrants(&database, edition.id).await;
-        let statistics = results.statistics(&entrants, Seed::of_text("s")).statistics;
+        let statistics = results.statistics(&entrants, |_| true, Seed::of_text("s")).statistics;
         let matches: Vec<_> = statistics.entrants.iter().map(|known| known.matches).collect();
         assert_eq!(matches.iter().all(|matches| *matches == 4), part == 1, "{matches:?}");
         for known in &statistics.entrants {

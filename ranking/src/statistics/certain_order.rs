@@ -15,26 +15,33 @@ const MAX_DEGREES: usize = 1000;
 pub(super) struct CertainOrder {
     /// The number of standard errors that all differences stay within, for a normal error.
     pub(super) critical: f64,
-    /// The number of entrants with matches.
+    /// The number of ranked entrants with matches.
     entrants: usize,
     /// The number of pairs that cannot be told apart.
     open: usize,
+    /// How many ranked entrants are surely above each entrant.
     above: Vec<usize>,
+    /// How many ranked entrants are surely below each entrant.
     below: Vec<usize>,
-    /// For each entrant, the maximum over its opponents of half the width of the interval divided
-    /// by the difference: its rank is certain if this is less than 1.
+    /// For each entrant, the maximum over the other ranked ones of half the width of the interval
+    /// divided by the difference: its rank is certain if this is less than 1.
     doubt: Vec<f64>,
 }
 
 impl CertainOrder {
     /// Tells the entrants apart, step by step: pairs that are told apart need no more protection
     /// against chance, so that the others can be told apart by smaller differences.
-    pub(super) fn of(means: &[f64], covariance: &Covariance, replicates: &Replicates) -> Self {
+    pub(super) fn of(
+        means: &[f64],
+        ranked: &[bool],
+        covariance: &Covariance,
+        replicates: &Replicates,
+    ) -> Self {
         let entrants = means.len();
         let all = entrants * entrants.saturating_sub(1) / 2;
         let pairs = Pairs::of(covariance, replicates.are_kept());
         let critical = critical_value(&pairs, replicates, all, |_, _| true);
-        let mut order = Self::with(means, &pairs, critical);
+        let mut order = Self::with(means, ranked, &pairs, critical);
         let mut step = critical;
         // With many pairs, the steps gain little.
         let steps = if replicates.are_kept() { MAX_STEPS } else { 1 };
@@ -44,7 +51,7 @@ impl CertainOrder {
                 difference(means, pair).abs() <= margins.of(error)
             };
             step = critical_value(&pairs, replicates, order.open, is_open);
-            let next = Self::with(means, &pairs, step);
+            let next = Self::with(means, ranked, &pairs, step);
             let is_done = next.open == order.open;
             order = next;
             if is_done {
@@ -54,12 +61,14 @@ impl CertainOrder {
         Self { critical, ..order }
     }
 
-    fn with(means: &[f64], pairs: &Pairs<'_>, critical: f64) -> Self {
+    fn with(means: &[f64], ranked: &[bool], pairs: &Pairs<'_>, critical: f64) -> Self {
         let entrants = means.len();
         let covariance = pairs.covariance;
         let mut order = Self {
             critical,
-            entrants: (0..entrants).filter(|entrant| covariance.has_matches(*entrant)).count(),
+            entrants: (0..entrants)
+                .filter(|entrant| ranked[*entrant] && covariance.has_matches(*entrant))
+                .count(),
             open: 0,
             above: vec![0; entrants],
             below: vec![0; entrants],
@@ -72,14 +81,16 @@ impl CertainOrder {
             let [first, second] = pair;
             if difference.abs() > margin {
                 let [better, worse] = if difference > 0.0 { pair } else { [second, first] };
-                order.below[better] += 1;
-                order.above[worse] += 1;
+                order.below[better] += usize::from(ranked[worse]);
+                order.above[worse] += usize::from(ranked[better]);
             } else {
                 order.open += 1;
             }
             let ratio = if margin == 0.0 { 0.0 } else { margin / difference.abs() };
-            for entrant in pair {
-                order.doubt[entrant] = order.doubt[entrant].max(ratio);
+            for (entrant, other) in [(first, second), (second, first)] {
+                if ranked[other] {
+                    order.doubt[entrant] = order.doubt[entrant].max(ratio);
+                }
             }
         });
         for (entrant, doubt) in order.doubt.iter_mut().enumerate() {

@@ -25,7 +25,7 @@ pub(super) const MAX_KEPT: usize = 500;
 pub(super) struct Replicates {
     /// For each entrant, its error in each replicate. Empty for more than [`MAX_KEPT`] entrants.
     errors: Vec<Vec<f32>>,
-    /// For each entrant, in how many replicates it has each of the best ranks.
+    /// For each ranked entrant, in how many replicates it has each of the best ranks.
     ranks: Vec<[u32; MAX_TOP]>,
     has_ranks: bool,
     /// For each replicate, by how much the errors are larger because their variance is uncertain.
@@ -36,6 +36,7 @@ impl Replicates {
     pub(super) fn draw(
         covariance: &Covariance,
         means: &[f64],
+        ranked: &[bool],
         shrinkage: &Shrinkage,
         seed: Seed,
     ) -> Self {
@@ -62,7 +63,7 @@ impl Replicates {
                     }
                 }
             }
-            replicates.count_ranks(means, shrinkage, covariance, (batch, &errors));
+            replicates.count_ranks(means, ranked, (shrinkage, covariance), (batch, &errors));
             for (kept, errors) in replicates.errors.iter_mut().zip(&errors) {
                 kept.extend_from_slice(errors);
             }
@@ -73,16 +74,16 @@ impl Replicates {
     fn count_ranks(
         &mut self,
         means: &[f64],
-        shrinkage: &Shrinkage,
-        covariance: &Covariance,
+        ranked: &[bool],
+        (shrinkage, covariance): (&Shrinkage, &Covariance),
         (batch, errors): (usize, &[[f32; LANES]]),
     ) {
         if !self.has_ranks {
             return;
         }
         let mut values: Vec<(f64, usize)> = Vec::with_capacity(means.len());
-        let entrants: Vec<_> =
-            (0..means.len()).filter(|entrant| covariance.has_matches(*entrant)).collect();
+        let is_counted = |entrant: &usize| ranked[*entrant] && covariance.has_matches(*entrant);
+        let entrants: Vec<_> = (0..means.len()).filter(is_counted).collect();
         let numbers = (batch..REPLICATES).step_by(REPLICATES / LANES);
         for (lane, number) in numbers.enumerate() {
             values.clear();

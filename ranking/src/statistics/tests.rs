@@ -18,8 +18,10 @@ fn the_published_example_of_rank_sets_is_reproduced() {
     let means: Vec<_> = (0..10).map(|number| 1.0 + 2.0 * f64::from(number) / 9.0).collect();
     let covariance = Covariance::independent(&[0.2; 10]);
     let shrinkage = Shrinkage::of(&means, &covariance);
-    let replicates = Replicates::draw(&covariance, &means, &shrinkage, Seed::of_text("csranks"));
-    let order = CertainOrder::of(&means, &covariance, &replicates);
+    let ranked = vec![true; means.len()];
+    let replicates =
+        Replicates::draw(&covariance, &means, &ranked, &shrinkage, Seed::of_text("csranks"));
+    let order = CertainOrder::of(&means, &ranked, &covariance, &replicates);
     let sets: Vec<_> = (0..10).map(|entrant| order.rank_set(entrant)).collect();
     let best = [7, 6, 5, 4, 3, 2, 1, 1, 1, 1];
     let worst = [10, 10, 10, 10, 9, 8, 7, 6, 5, 4];
@@ -94,7 +96,7 @@ fn rank_sets_hold_the_truth_for_equal_bots() {
         let covered = coverage(|random| {
             let strengths = vec![0.0; bots];
             let mut blocks = league(&strengths, blocks, random);
-            (Statistics::of(&entrants(bots), &mut blocks, Seed([7; 32])), strengths)
+            (Statistics::of(&entrants(bots), |_| true, &mut blocks, Seed([7; 32])), strengths)
         });
         assert!(covered >= 0.94, "{bots} bots, {blocks} blocks: {covered}");
     }
@@ -106,7 +108,7 @@ fn rank_sets_hold_the_truth_for_different_bots() {
         let strengths: Vec<f64> =
             (0..8).map(|_| Normal::new(0.0, 4.0).unwrap().sample(random)).collect();
         let mut blocks = league(&strengths, 4, random);
-        (Statistics::of(&entrants(8), &mut blocks, Seed([7; 32])), strengths)
+        (Statistics::of(&entrants(8), |_| true, &mut blocks, Seed([7; 32])), strengths)
     });
     assert!(covered >= 0.94, "{covered}");
 }
@@ -124,7 +126,7 @@ fn rank_sets_hold_the_truth_for_fresh_tables() {
                 let scores: Vec<_> = seats.iter().map(|_| round(100.0 * luck(random))).collect();
                 add(&mut blocks, block, block.unsigned_abs(), &seats, &scores);
             }
-            (Statistics::of(&entrants(9), &mut blocks, Seed([7; 32])), vec![0.0; 9])
+            (Statistics::of(&entrants(9), |_| true, &mut blocks, Seed([7; 32])), vec![0.0; 9])
         });
         assert!(covered >= 0.94, "{tables} tables: {covered}");
     }
@@ -156,7 +158,7 @@ fn rank_sets_hold_the_truth_for_episodes() {
                     add(&mut blocks, episode, transcript.unsigned_abs(), &seats, &scores);
                 }
             }
-            (Statistics::of(&entrants(20), &mut blocks, Seed([7; 32])), vec![0.0; 20])
+            (Statistics::of(&entrants(20), |_| true, &mut blocks, Seed([7; 32])), vec![0.0; 20])
         });
         assert!(covered >= 0.94, "{episodes} episodes: {covered}");
     }
@@ -179,7 +181,7 @@ fn the_probability_that_a_bot_is_above_another_is_calibrated() {
         let strengths: Vec<f64> =
             (0..10).map(|_| Normal::new(0.0, spread).unwrap().sample(&mut random)).collect();
         let mut blocks = league(&strengths, 3, &mut random);
-        let statistics = Statistics::of(&entrants(10), &mut blocks, Seed([7; 32]));
+        let statistics = Statistics::of(&entrants(10), |_| true, &mut blocks, Seed([7; 32]));
         for first in 0..10 {
             for second in first + 1..10 {
                 let pair = [first, second].map(|bot| Entrant(i32::try_from(bot).unwrap()));
@@ -207,7 +209,7 @@ fn the_probability_of_the_first_rank_is_calibrated() {
         let strengths: Vec<f64> =
             (0..10).map(|_| Normal::new(0.0, 4.0).unwrap().sample(&mut random)).collect();
         let mut blocks = league(&strengths, 4, &mut random);
-        let statistics = Statistics::of(&entrants(10), &mut blocks, Seed([7; 32]));
+        let statistics = Statistics::of(&entrants(10), |_| true, &mut blocks, Seed([7; 32]));
         let leader = statistics.entrants.iter().max_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap();
         said += leader.top[0];
         let leader = usize::try_from(leader.entrant.0).unwrap();
@@ -226,7 +228,7 @@ fn repeated_matches_are_one_observation() {
         let (seats, scores) = if odd == 1 { ([1, 0], [2, 0]) } else { ([0, 1], [2, 0]) };
         add(&mut blocks, block, odd as u64, &seats, &scores);
     }
-    let statistics = Statistics::of(&entrants(2), &mut blocks, Seed([0; 32]));
+    let statistics = Statistics::of(&entrants(2), |_| true, &mut blocks, Seed([0; 32]));
     assert_eq!((statistics.matches, statistics.distinct_matches), (100, 2));
     for entrant in &statistics.entrants {
         assert_eq!((entrant.matches, entrant.distinct_matches), (100, 2));
@@ -255,7 +257,7 @@ fn tables(blocks_of: &[usize]) -> Statistics {
             add(&mut blocks, block, block.unsigned_abs(), &seats, &scores);
         }
     }
-    Statistics::of(&entrants(16), &mut blocks, Seed([7; 32]))
+    Statistics::of(&entrants(16), |_| true, &mut blocks, Seed([7; 32]))
 }
 
 /// One table whose second seed is not played yet changes nothing for bots that are not at it.
@@ -285,7 +287,7 @@ fn one_deal_for_each_pair_has_no_interval() {
         add(&mut blocks, number, 2 * block as u64, &pair, &[3, 1]);
         add(&mut blocks, number, 2 * block as u64 + 1, &[pair[1], pair[0]], &[2, 2]);
     }
-    let statistics = Statistics::of(&entrants(4), &mut blocks, Seed([0; 32]));
+    let statistics = Statistics::of(&entrants(4), |_| true, &mut blocks, Seed([0; 32]));
     for entrant in &statistics.entrants[..3] {
         assert_eq!(entrant.precision, Precision::Unknown(NoInterval::OneSeed));
         assert_eq!((entrant.rank_set, entrant.margin), (None, None));
@@ -303,7 +305,7 @@ fn a_perfect_score_after_two_different_games_has_no_interval() {
     let mut blocks = Blocks::new(false);
     add(&mut blocks, 0, 0, &[0, 1], &[2, 0]);
     add(&mut blocks, 1, 1, &[0, 1], &[2, 0]);
-    let statistics = Statistics::of(&entrants(2), &mut blocks, Seed([0; 32]));
+    let statistics = Statistics::of(&entrants(2), |_| true, &mut blocks, Seed([0; 32]));
     for entrant in &statistics.entrants {
         assert_eq!(entrant.precision, Precision::Unknown(NoInterval::EqualOutcomes));
     }
@@ -319,7 +321,7 @@ fn a_pair_with_equal_outcomes_has_the_chance_of_the_others() {
         let transcript = 2 * block.unsigned_abs() + 1;
         add(&mut blocks, 2 * block + 1, transcript, &[1, 2], &[points, 2 - points]);
     }
-    let statistics = Statistics::of(&entrants(3), &mut blocks, Seed([0; 32]));
+    let statistics = Statistics::of(&entrants(3), |_| true, &mut blocks, Seed([0; 32]));
     let first = &statistics.entrants[0];
     assert!(first.margin.unwrap() > 0.1, "{first:?}");
 }
@@ -333,7 +335,7 @@ fn the_same_results_give_the_same_statistics_in_any_order() {
     backward.seats = forward.seats.iter().rev().copied().collect();
     backward.matches = forward.matches.iter().rev().copied().collect();
     let [first, second] = [forward, backward]
-        .map(|mut blocks| Statistics::of(&entrants(4), &mut blocks, Seed([5; 32])));
+        .map(|mut blocks| Statistics::of(&entrants(4), |_| true, &mut blocks, Seed([5; 32])));
     assert_eq!(first.entrants, second.entrants);
 }
 

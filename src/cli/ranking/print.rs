@@ -116,10 +116,9 @@ pub(super) fn table<'a>(
     table
 }
 
-/// The rank; a shared one starts with `=`.
+/// The rank of a standing.
 pub(super) fn rank(standing: &Standing) -> String {
-    let shared = if standing.tied { "=" } else { "" };
-    format!("{shared}{}", standing.rank)
+    output::rank(standing.rank, standing.tied)
 }
 
 /// One number per column; 0 for a bot that has not played.
@@ -131,9 +130,10 @@ fn score(standing: &Standing, columns: usize) -> impl Iterator<Item = String> {
 pub(crate) fn standing_json(standing: &Standing) -> Value {
     let number = |digits: &String| digits.parse::<i64>().map_or_else(|_| json!(digits), Into::into);
     json!({
-        "rank": standing.rank,
+        "rank": output::known_rank(standing.rank),
         "tied": standing.tied,
         "bot": standing.bot,
+        "house": standing.owner.is_empty(),
         "version": standing.version,
         "matches": standing.matches,
         "score": standing.score.iter().map(number).collect::<Vec<_>>(),
@@ -167,7 +167,7 @@ fn csv_header(columns: &[String]) -> Vec<String> {
 
 fn csv_row(standing: &Standing, columns: usize) -> Vec<String> {
     let mut row = vec![
-        standing.rank.to_string(),
+        output::known_rank(standing.rank).map(|rank| rank.to_string()).unwrap_or_default(),
         standing.tied.to_string(),
         standing.bot.clone(),
         standing.version.to_string(),

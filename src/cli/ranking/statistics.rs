@@ -15,7 +15,7 @@ use tonic::Code;
 use super::{Format, PAGE, Ranking};
 use crate::cli::client::{Request as _, Server};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, eprint_line, matches, mean, merge, print};
+use crate::output::{self, Columns, Output, eprint_line, matches, mean, merge, print};
 
 /// Up to this number of bots, the table of probabilities is printed.
 const MAX_PAIRS: u32 = 12;
@@ -187,8 +187,7 @@ fn show(out: &mut Output, all: &GetStatisticsResponse) -> Result<(), Failure> {
 }
 
 fn rank(row: &BotStatistics) -> String {
-    let shared = if row.tied { "=" } else { "" };
-    format!("{shared}{}", row.rank)
+    output::rank(row.rank, row.tied)
 }
 
 /// The probabilities as a table. Columns are bots by their ranks.
@@ -234,7 +233,7 @@ fn print_json(out: &mut Output, all: &GetStatisticsResponse) -> Result<(), Failu
 
 fn row_json(row: &BotStatistics) -> Value {
     json!({
-        "rank": row.rank,
+        "rank": output::known_rank(row.rank),
         "tied": row.tied,
         "bot": row.bot,
         "version": row.version,

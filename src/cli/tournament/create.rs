@@ -74,7 +74,7 @@ impl PreparedTournament {
     /// Reads a tournament file and packs its house bots before the tournament is created.
     pub(crate) fn read(games: &Games, path: &Path) -> Result<Self, Failure> {
         let (text, file, package) = read(games, path)?;
-        let mut paths: Vec<_> = file.house.iter().map(|bot| resolve(path, bot)).collect();
+        let mut paths: Vec<_> = file.house.bots.iter().map(|bot| resolve(path, bot)).collect();
         if paths.is_empty() {
             paths.extend(package.iter().flat_map(|package| package.bots.clone()));
         }

@@ -3,7 +3,7 @@
 use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{
     CancelTournamentRequest, CheckEditionRequest, CheckEditionResponse, CloseTournamentRequest,
-    Edition, RetrySetAsideRequest, StartEditionRequest,
+    Edition, RetrySetAsideRequest, StartEditionRequest, StartRehearsalRequest, Tournament,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -22,28 +22,61 @@ use crate::output::{Output, hex, matches, non_empty, print_line};
 
 Examples:
   arbiter tournament start finals && arbiter tournament watch finals
-  arbiter tournament start finals --fresh"
+  arbiter tournament start finals --fresh
+  arbiter tournament start finals --rehearse"
 )]
 pub(super) struct Start {
     /// For foursomes and tables: plan from scratch.
     #[arg(long)]
     fresh: bool,
+    /// Rehearse: play the schedule once with copies of the present bots, as another tournament
+    /// whose leaderboard is never official.
+    #[arg(long, conflicts_with = "fresh")]
+    rehearse: bool,
     #[command(flatten)]
     target: TournamentArgs,
 }
 
 impl Start {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if self.rehearse {
+            return rehearse(self.target);
+        }
         let TournamentArgs { tournament, response } = self.target;
         let request = StartEditionRequest { tournament: tournament.clone(), fresh: self.fresh };
         let edition = response.client.send(request)?;
         let Edition { number, state, matches: planned, open_ended, .. } = &edition;
-        let suffix = if *open_ended { ", and more that depend on results" } else { "" };
-        let planned = matches(*planned);
+        let planned = planned_matches(*planned, *open_ended);
         let plan = non_empty(&edition.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
-        let text = format!("edition {number} of {tournament} is {state}: {planned}{suffix}{plan}");
+        let text = format!("edition {number} of {tournament} is {state}: {planned}{plan}");
         response.print(|| edition_json(&edition), |out| out.line(&text))
     }
+}
+
+/// Starts a rehearsal.
+fn rehearse(TournamentArgs { tournament, response }: TournamentArgs) -> Result<(), Failure> {
+    let rehearsal = response.client.send(StartRehearsalRequest { tournament })?;
+    let planned = rehearsal
+        .editions
+        .first()
+        .map(|edition| planned_matches(edition.matches, edition.open_ended))
+        .unwrap_or_default();
+    let Tournament { name, rehearsal_of, .. } = &rehearsal;
+    let text =
+        format!("{name} rehearses {rehearsal_of}: {planned}; its leaderboard is never official");
+    response.print(
+        || tournament_json(&rehearsal),
+        |out| {
+            out.line(&text)?;
+            out.line(&format!("watch it: arbiter tournament watch {name}"))
+        },
+    )
+}
+
+/// The number of planned matches, and whether results can add more.
+fn planned_matches(planned: i64, open_ended: bool) -> String {
+    let suffix = if open_ended { ", and more that depend on results" } else { "" };
+    format!("{}{suffix}", matches(planned))
 }
 
 /// Cancel a tournament and its running edition.

@@ -46,8 +46,10 @@ impl List {
 
 fn row(tournament: &Tournament) -> Vec<String> {
     let running = running(tournament).map_or_else(|| "-".to_owned(), progress);
-    let Tournament { name, game, state, created_at_us, .. } = tournament;
-    vec![name.clone(), game.clone(), state.clone(), moment(*created_at_us), running]
+    let Tournament { name, game, state, created_at_us, rehearsal_of, .. } = tournament;
+    let rehearsal = non_empty(rehearsal_of).map(|original| format!(", rehearsal of {original}"));
+    let state = format!("{state}{}", rehearsal.unwrap_or_default());
+    vec![name.clone(), game.clone(), state, moment(*created_at_us), running]
 }
 
 /// Show a tournament: settings, editions and matches that were set aside.
@@ -111,6 +113,7 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
     if !tournament.title.is_empty() {
         out.line(&format!("title: {}", tournament.title))?;
     }
+    show_rehearsals(out, tournament)?;
     out.line(&format!("seed hash {}", hex(seed_hash)))?;
     if !seed.is_empty() {
         out.line(&format!("seed {}", hex(seed)))?;
@@ -170,6 +173,18 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
     }
     for group in SetAsideGroup::all(aside) {
         show_group(out, name, &group)?;
+    }
+    Ok(())
+}
+
+/// Prints what a tournament rehearses, and its rehearsals.
+fn show_rehearsals(out: &mut Output, tournament: &Tournament) -> Result<(), Failure> {
+    let original = &tournament.rehearsal_of;
+    if !original.is_empty() {
+        out.line(&format!("rehearsal of {original}: its leaderboard is never official"))?;
+    }
+    if !tournament.rehearsals.is_empty() {
+        out.line(&format!("rehearsals: {}", tournament.rehearsals.join(", ")))?;
     }
     Ok(())
 }
@@ -239,7 +254,11 @@ pub(in crate::cli) fn settings(tournament: &Tournament) -> Map<String, Value> {
 pub(super) fn tournament_json(tournament: &Tournament) -> Value {
     let editions: Value = tournament.editions.iter().map(edition_json).collect();
     let announcements = announcements_json(tournament);
-    let details = json!({ "editions": editions, "announcements": announcements });
+    let details = json!({
+        "editions": editions,
+        "announcements": announcements,
+        "rehearsals": tournament.rehearsals,
+    });
     merge(outline_json(tournament), details)
 }
 
@@ -249,6 +268,7 @@ fn outline_json(tournament: &Tournament) -> Value {
     json!({
         "tournament": tournament.name,
         "title": non_empty(&tournament.title),
+        "rehearsal_of": non_empty(&tournament.rehearsal_of),
         "description": non_empty(&tournament.description),
         "game": tournament.game,
         "state": tournament.state,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cli::client::{Client, malformed_response};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, fields, merge, non_empty, print};
+use crate::output::{self, Columns, Output, fields, merge, non_empty, print};
 
 /// Show the rounds of a swiss, ladder, gauntlet, knockout or tournament with stages.
 #[derive(Debug, Args)]
@@ -129,7 +129,7 @@ fn standings(response: &GetRoundsResponse, stage: &RoundsStage) -> Columns {
 }
 
 fn rank(row: &StageStanding) -> String {
-    format!("{}{}", if row.tied { "=" } else { "" }, row.rank)
+    output::rank(row.rank, row.tied)
 }
 
 /// The numbers that decide the rank of a row of a stage of this kind, in the order of the header.
@@ -212,7 +212,10 @@ fn print_json(out: &mut Output, response: &GetRoundsResponse) -> Result<(), Fail
     for row in &response.standings {
         let about = fields!(row; rank, tied, bot, advanced, points, buchholz, sonneborn_berger,
             rating, mean, matches, score, number);
-        let more = json!({ "group": non_empty(&row.group) });
+        let more = json!({
+            "rank": output::known_rank(row.rank),
+            "group": non_empty(&row.group),
+        });
         out.json(&json!({ "standing": merge(about, more) }))?;
     }
     for round in &response.rounds {

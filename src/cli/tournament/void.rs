@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use crate::cli::client::TournamentArgs;
 use crate::cli::time_arg::{micros, moment};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, fields, matches, merge, non_empty};
+use crate::output::{self, Columns, Output, fields, matches, merge, non_empty};
 
 /// Declare matches void, so that a new edition plays them again.
 ///
@@ -92,8 +92,8 @@ fn show(
         let change = i64::from(*rank) - i64::from(*rank_without);
         let change = if change == 0 { String::new() } else { format!("{change:+}") };
         table.push(vec![
-            rank.to_string(),
-            rank_without.to_string(),
+            output::rank(*rank, false),
+            output::rank(*rank_without, false),
             change,
             bot.clone(),
             score.join(" "),
@@ -118,8 +118,13 @@ fn show(
 }
 
 fn object(response: &VoidMatchesResponse, applied: bool) -> Value {
-    let standing_json =
-        |standing: &VoidStanding| fields!(standing; bot, rank, rank_without, score, score_without);
+    let standing_json = |standing: &VoidStanding| {
+        let ranks = json!({
+            "rank": output::known_rank(standing.rank),
+            "rank_without": output::known_rank(standing.rank_without),
+        });
+        merge(fields!(standing; bot, rank, rank_without, score, score_without), ranks)
+    };
     let standings =
         json!({ "places": response.standings.iter().map(standing_json).collect::<Vec<_>>() });
     let mut matches = fields!(response; matches, edition, missing, columns);

@@ -256,7 +256,7 @@ fn derive(
     // Ranks of an edition that is not complete follow its results a moment later.
     let is_complete = comparison.complete;
     if let Some(ranks) = comparison.finish(end).filter(|_| is_complete) {
-        checked.differences.extend(rank_differences(export, source, &ranks)?);
+        checked.differences.extend(rank_differences(export, source, &file, &ranks)?);
     }
     Ok(())
 }
@@ -269,8 +269,12 @@ struct ExportedRanking {
 
 #[derive(Debug, Deserialize)]
 struct ExportedPlace {
-    rank: u32,
+    /// None for a house bot without a rank.
+    rank: Option<u32>,
     bot: String,
+    /// Exports of former versions do not say it.
+    #[serde(default)]
+    house: bool,
 }
 
 /// The differences between the exported leaderboard and the ranks that follow from the plan and its
@@ -278,20 +282,31 @@ struct ExportedPlace {
 fn rank_differences(
     export: &Path,
     source: &EditionSource,
+    file: &TournamentFile,
     ranks: &[u32],
 ) -> io::Result<Vec<String>> {
     let text = fs::read_to_string(export.join(RANKING))?;
     let ranking: ExportedRanking = serde_json::from_str(&text)
         .map_err(|error| io::Error::other(format!("{RANKING} is malformed: {error}")))?;
     let exported: HashMap<_, _> =
-        ranking.places.iter().map(|place| (place.bot.as_str(), place.rank)).collect();
-    let difference = |(bot, rank): (&str, &u32)| {
-        let found = exported.get(bot);
-        let found_text = found.map_or("no rank".to_owned(), |rank| format!("rank {rank}"));
-        (found != Some(rank))
-            .then(|| format!("{RANKING}: {bot} has {found_text}, the results give rank {rank}"))
-    };
+        ranking.places.iter().map(|place| (place.bot.as_str(), place)).collect();
+    let is_ranked =
+        |bot: &str| file.house.ranked || !exported.get(bot).is_some_and(|place| place.house);
     let bots = source.bots.iter().map(|bot| bot.name.as_str());
+    let ranked = bots.clone().zip(ranks).filter(|(bot, _)| is_ranked(bot));
+    let mut sorted: Vec<_> = ranked.map(|(_, rank)| *rank).collect();
+    sorted.sort_unstable();
+    let text =
+        |rank: Option<usize>| rank.map_or("no rank".to_owned(), |rank| format!("rank {rank}"));
+    let difference = |(bot, rank): (&str, &u32)| {
+        let better = sorted.partition_point(|other| other < rank);
+        let expected = is_ranked(bot).then_some(better + 1);
+        let found = exported.get(bot).and_then(|place| place.rank);
+        let found = found.map(|rank| usize::try_from(rank).unwrap_or(usize::MAX));
+        (found != expected).then(|| {
+            format!("{RANKING}: {bot} has {}, the results give {}", text(found), text(expected))
+        })
+    };
     Ok(bots.zip(ranks).filter_map(difference).collect())
 }
 

@@ -7,7 +7,7 @@ use arbiter_games::Score;
 use arbiter_proto::v1::StageStanding;
 use arbiter_schedule::{Bot, Rounds as _, Total, shared_ranks};
 
-use super::{BegunStage, EditionRounds, StageKind};
+use super::{BegunStage, EditionRounds, StageKind, to_u32};
 
 /// The standings of a stage, the best bot first. Those of swiss and ladder are after this many
 /// rounds. A score has this many columns.
@@ -69,7 +69,28 @@ pub(super) fn standings(
         row.advanced = advanced.contains(bot);
     }
     rows.sort_by_key(|row| (row.rank, row.number));
+    let unranked = stage.field.iter().filter(|bot| !rounds.is_ranked(**bot));
+    skip_unranked(&mut rows, &unranked.map(|bot| rounds.name(*bot)).collect());
     rows
+}
+
+/// Takes the ranks of these bots away, and numbers the others anew. Who advances stays the same.
+fn skip_unranked(rows: &mut [StageStanding], unranked: &HashSet<String>) {
+    if unranked.is_empty() {
+        return;
+    }
+    let ranked = rows.iter().filter(|row| !unranked.contains(&row.bot)).map(|row| row.rank);
+    let ranks: Vec<_> = ranked.collect();
+    for row in rows {
+        if unranked.contains(&row.bot) {
+            row.rank = 0;
+            row.tied = false;
+        } else {
+            let better = ranks.partition_point(|rank| *rank < row.rank);
+            row.tied = ranks[better..].partition_point(|rank| *rank == row.rank) > 1;
+            row.rank = to_u32(better + 1);
+        }
+    }
 }
 
 /// A row for each bot of these ranks, in the order of the bots.

@@ -96,6 +96,7 @@ impl TournamentFile {
     pub(super) fn all_keys(&self) -> Map<String, Value> {
         let mut root = object(&self.to_json());
         root.insert("audit".to_owned(), json!(self.audit));
+        root["house"]["ranked"] = json!(self.house.ranked);
         let presentation = &self.presentation;
         let texts = [
             ("title", &presentation.title),

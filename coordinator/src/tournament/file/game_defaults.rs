@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::db::tournaments::{Presentation, Replays};
 
-use super::{Audit, Rerun, Submissions, TournamentFile, object};
+use super::{Audit, House, Rerun, Submissions, TournamentFile, object};
 
 /// The word in a tournament file that means the official boards.
 pub(super) const OFFICIAL: &str = "official";
@@ -67,7 +67,7 @@ impl TournamentFile {
             rerun: Rerun::EverySubmission,
             submissions: Submissions::OFFICIAL,
             audit: Audit::OFFICIAL,
-            house: Vec::new(),
+            house: House::OFFICIAL,
             beacon: None,
             expected: None,
         }

@@ -6,14 +6,15 @@ use std::fmt::Display;
 use arbiter_games::{Game, Games, Micros, Params, Seed};
 use arbiter_proto::settings::{GamePackage, StateScope};
 use arbiter_schedule::Schedule;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::super::beacon::{MAX_NAME, single_line};
 use super::game_defaults::{OFFICIAL, board, boards, count, schedule_keys};
 use super::toml_tree::{SECTIONS, STAGE, Source};
-use super::{FileError, Submissions, TournamentFile, object, presentation, stages, validate};
+use super::{
+    FileError, House, Submissions, TournamentFile, object, presentation, stages, validate,
+};
 use crate::game_package;
 
 /// The keys at the top of the file.
@@ -29,6 +30,9 @@ const TOP: [&str; 10] = [
     "rerun",
     "expected",
 ];
+
+/// The keys of `[house]`.
+const HOUSE_KEYS: [&str; 2] = ["bots", "ranked"];
 
 /// The keys of `[schedule]` besides `kind`, by kind.
 pub(super) const KINDS: [(&str, &[&str]); 9] = [
@@ -107,7 +111,7 @@ pub(super) fn known_keys(game: &Game) -> BTreeSet<String> {
         section("submissions", submission_keys(&object(&official.submissions))),
         section("public", vec!["replays"]),
         section("audit", keys(&object(&official.audit))),
-        section("house", vec!["bots"]),
+        section("house", HOUSE_KEYS.to_vec()),
     ];
     TOP.into_iter().map(ToOwned::to_owned).chain(sections.into_iter().flatten()).collect()
 }
@@ -317,10 +321,6 @@ fn submission_keys(official: &Map<String, Value>) -> Vec<&str> {
     keys(official).into_iter().chain(["closes", "freeze"]).collect()
 }
 
-fn house(source: &Source) -> Result<Vec<String>, FileError> {
-    let mut defaults = Map::new();
-    defaults.insert("bots".to_owned(), json!([]));
-    section(source, "house", &defaults, &["bots"], |mut keys| {
-        Vec::deserialize(keys.shift_remove("bots").unwrap_or_default())
-    })
+fn house(source: &Source) -> Result<House, FileError> {
+    section(source, "house", &object(&House::OFFICIAL), &HOUSE_KEYS, from_value)
 }

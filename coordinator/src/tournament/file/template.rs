@@ -81,7 +81,10 @@ const AUDIT: &[Key] = &[
     ("shadow", "", "matches that a second worker plays again; \"0%\": none"),
 ];
 
-const HOUSE: &[Key] = &[("bots", "[\"bots/house\"]", "bots that are submitted with this file")];
+const HOUSE: &[Key] = &[
+    ("bots", "[\"bots/house\"]", "bots that are submitted with this file"),
+    ("ranked", "", "false: house bots play without a rank, and the ranks of others skip them"),
+];
 
 impl TournamentFile {
     /// A complete file for a tournament of a game. `written` is what the file has as `game`: the
@@ -117,7 +120,9 @@ impl<'a> Template<'a> {
             defaults["schedule"]["boards"] = json!(OFFICIAL);
         }
         // An empty list of house bots is shown as an example.
-        defaults.shift_remove("house");
+        if let Some(Value::Object(house)) = defaults.get_mut("house") {
+            house.shift_remove("bots");
+        }
         Self { game, defaults, text: String::new() }
     }
 

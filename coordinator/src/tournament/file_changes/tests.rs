@@ -61,6 +61,7 @@ fn what_decides_matches_changes_only_before_the_first_edition() {
     let keys = [
         "limits.memory = \"1GB\"",
         "clock.kind = \"cpu\"",
+        "params.move_limit = \"1s\"",
         "ponder = \"allow\"",
         "state = \"none\"",
     ];
@@ -75,13 +76,9 @@ fn what_decides_matches_changes_only_before_the_first_edition() {
 fn the_game_the_plan_and_the_seed_never_change() {
     let closing = format!("beacon = \"block 9\"\n{}", closes(1));
     let current = file(&closing);
-    for key in [
-        "name = \"other\"",
-        "params.move_limit = \"1s\"",
-        "schedule.legs = 2",
-        "beacon = \"block 10\"",
-        "house.bots = [\"a\"]",
-    ] {
+    for key in
+        ["name = \"other\"", "schedule.legs = 2", "beacon = \"block 10\"", "house.bots = [\"a\"]"]
+    {
         let error = set(&current, false, key).unwrap_err();
         assert!(error.contains("it cannot change in an existing tournament"), "{key}: {error}");
     }
@@ -109,7 +106,12 @@ fn with_a_beacon_entry_never_closes_later_than_announced() {
     assert!(set(&current, true, "-submissions.closes").unwrap_err().contains("beacon"));
     assert_eq!(set(&current, true, &closes(1)).map(|changes| changes.len()), Ok(1));
     let closed = file(&format!("beacon = \"block 9\"\n{}", closes(-1)));
-    for key in [&closes(3)[..], "submissions.stand_down_percent = 5", "limits.cpus = 2"] {
+    for key in [
+        &closes(3)[..],
+        "submissions.stand_down_percent = 5",
+        "limits.cpus = 2",
+        "house.ranked = false",
+    ] {
         let error = set(&closed, false, key).unwrap_err();
         assert!(error.contains("the value of the beacon may be known"), "{key}: {error}");
     }

@@ -58,3 +58,8 @@ pub(super) fn hex_hash(bytes: &[u8]) -> Option<String> {
 pub(super) fn non_empty(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
+
+/// A rank; `None` for a house bot that has none.
+pub(super) fn rank(rank: u32) -> Option<u32> {
+    (rank > 0).then_some(rank)
+}

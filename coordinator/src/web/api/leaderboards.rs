@@ -2,7 +2,7 @@
 
 use super::endpoint::{Handler, RequestContext};
 use super::endpoints::{GetHeadToHead, GetHistory, GetLeaderboard, GetStanding, GetStatistics};
-use super::format::ForfeitCounts;
+use super::format::{ForfeitCounts, rank};
 use super::pagination::{Page, with_parameter};
 use super::problem::Problem;
 use super::resource::all;
@@ -49,12 +49,14 @@ resource! {
 resource! {
     /// A row of a leaderboard.
     Standing(message: v1::Standing) {
-        /// The rank, from 1. Tied bots share it.
-        rank: u32;
+        /// The rank, from 1. Tied bots share it. Null for a house bot that has no rank.
+        rank: Option<u32> = rank(message.rank);
         /// Whether another bot has the same rank.
         tied: bool;
         /// The bot's name.
         bot: String;
+        /// Whether it is a house bot.
+        house: bool = message.owner.is_empty();
         /// The number of the version that played.
         version: i32;
         /// The number of matches.
@@ -123,8 +125,9 @@ resource! {
 resource! {
     /// What can be concluded about a bot.
     BotStatistics(message: v1::BotStatistics) {
-        /// The rank on the leaderboard, from 1. Tied bots share it.
-        rank: u32;
+        /// The rank on the leaderboard, from 1. Tied bots share it. Null for a house bot that has
+        /// no rank.
+        rank: Option<u32> = rank(message.rank);
         /// Whether another bot has the same rank.
         tied: bool;
         /// The bot's name.

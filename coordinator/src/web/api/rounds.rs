@@ -4,7 +4,7 @@ use arbiter_proto::v1;
 
 use super::endpoint::{Handler, RequestContext};
 use super::endpoints::GetRounds;
-use super::format::non_empty;
+use super::format::{non_empty, rank};
 use super::problem::Problem;
 use super::resource::all;
 
@@ -63,8 +63,8 @@ resource! {
     /// A row of the standings of a stage. Fields are null if they decide no ranks in a stage of its
     /// kind.
     StageStanding(message: v1::StageStanding) {
-        /// The rank, from 1. Tied bots share it.
-        rank: u32;
+        /// The rank, from 1. Tied bots share it. Null for a house bot that has no rank.
+        rank: Option<u32> = rank(message.rank);
         /// Whether another bot has the same rank.
         tied: bool;
         /// The bot's name.

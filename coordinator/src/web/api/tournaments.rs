@@ -62,6 +62,11 @@ resource! {
         /// What the next edition will lack if one more bot enters: bots, or a number that the
         /// schedule requests. Null if it will lack nothing, and in lists.
         new_bot_outlook: Option<String> = non_empty(message.new_bot_outlook);
+        /// The tournament that it rehearses; null if it is no rehearsal. A rehearsal has no
+        /// official edition.
+        rehearsal_of: Option<String> = non_empty(message.rehearsal_of);
+        /// The names of its rehearsals, newest first; empty in lists.
+        rehearsals: Vec<String>;
         /// The announcements of its organisers, newest first; empty in lists.
         announcements: Vec<Announcement> = all(message.announcements);
         /// The tournament file, without the seed.

@@ -19,7 +19,7 @@ pub(in crate::web) struct Column {
 type Table = [(&'static str, &'static str)];
 
 const STANDING: &Table = &[
-    ("rank", "rank of the bot, from 1"),
+    ("rank", "rank of the bot, from 1; empty for a house bot that has no rank"),
     ("tied", "true if another bot has the same rank"),
     ("bot", "name of the bot"),
     ("version", "number of its version"),

@@ -1,0 +1,108 @@
+//! Rehearsals of a tournament: the page on which an organiser starts one, and the notice on its
+//! pages.
+
+use arbiter_proto::v1::{
+    EstimateEditionRequest, GetTournamentRequest, StartRehearsalRequest, Tournament,
+};
+use arbiter_schedule::Schedule;
+use axum::extract::Path;
+use axum::response::Redirect;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::csrf_form::CsrfForm;
+use super::error::WebError;
+use super::session::Session;
+use super::tournament_page::{Tab, TournamentPage};
+use super::{actions, flash, layout};
+use crate::access::Role;
+use crate::db::tournaments::Rehearsal;
+
+/// The form, which has no fields besides the CSRF token.
+#[derive(Debug, Deserialize)]
+pub(super) struct StartForm {}
+
+/// The page with what a rehearsal would play, and the button that starts it.
+pub(super) async fn form(
+    session: Session,
+    Path(tournament): Path<String>,
+) -> Result<Markup, WebError> {
+    session.caller.require(Role::Organiser)?;
+    let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
+    let details = session.service.get_tournament(&session.caller, request).await?;
+    let preview = preview(&session, &details).await;
+    let path = format!("/t/{tournament}/rehearse");
+    let body = html! {
+        p {
+            "A rehearsal plays the schedule once, as another tournament: with copies of the bots that \
+             would play now, the same clock and limits, and another seed. Its leaderboard is never \
+             official, and no bot can enter it. " (details.name) " stays as it is."
+        }
+        @match preview {
+            Ok(preview) => {
+                p { (preview) }
+                (actions::button(&session, &path, "Start rehearsal", None))
+            },
+            Err(error) => p.error-message { "No rehearsal can start: " (layout::sentence(error.message())) },
+        }
+        (list(&details))
+    };
+    Ok(TournamentPage::below(&tournament, Tab::Organise, "Rehearsal").render(&session, &body).await)
+}
+
+/// What a rehearsal would play.
+async fn preview(session: &Session, details: &Tournament) -> Result<String, WebError> {
+    let request = EstimateEditionRequest { tournament: details.name.clone(), fresh: true };
+    let estimate = session.service.estimate_edition(&session.caller, request).await?;
+    let depends_on_results = actions::schedule(details)
+        .is_some_and(|schedule| schedule.depends_on_results() || is_episodes(&schedule));
+    let most = if depends_on_results { "at most " } else { "" };
+    #[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
+    let hours = estimate.matches as f64 * estimate.match_ms / 3_600_000.0;
+    Ok(format!(
+        "It would play {most}{} of {}: about {hours:.1} slot hours, and {} connected.",
+        layout::count(estimate.matches, "match", "matches"),
+        layout::count(estimate.bots, "bot", "bots"),
+        layout::count(estimate.slots, "slot is", "slots are")
+    ))
+}
+
+fn is_episodes(schedule: &Schedule) -> bool {
+    matches!(schedule, Schedule::Episodes(_))
+}
+
+/// Starts a rehearsal.
+pub(super) async fn start(
+    Path(tournament): Path<String>,
+    CsrfForm { session, form: StartForm {} }: CsrfForm<StartForm>,
+) -> Result<Redirect, WebError> {
+    let request = StartRehearsalRequest { tournament };
+    let rehearsal = session.service.start_rehearsal(&session.caller, request).await?;
+    Ok(flash::redirect(&format!("/t/{}", rehearsal.name), "rehearse"))
+}
+
+/// The rehearsals of a tournament. Empty if it has none.
+pub(super) fn list(tournament: &Tournament) -> Markup {
+    html! {
+        @if !tournament.rehearsals.is_empty() {
+            h2 { "Rehearsals" }
+            ul { @for name in &tournament.rehearsals { li { a href={ "/t/" (name) } { (name) } } } }
+        }
+    }
+}
+
+/// The notice on every page of a rehearsal.
+pub(super) fn notice(rehearsal: Option<&Rehearsal>) -> Markup {
+    html! {
+        @if let Some(Rehearsal { original, original_state, .. }) = rehearsal {
+            p.notice role="note" {
+                strong {
+                    "Rehearsal of "
+                    @if original_state.is_some() { a href={ "/t/" (original) } { (original) } }
+                    @else { (original) }
+                }
+                ": its leaderboard is never official."
+            }
+        }
+    }
+}
