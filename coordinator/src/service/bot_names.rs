@@ -172,15 +172,13 @@ fn parse(name: &str) -> Result<EntrantName> {
 }
 
 /// The words that follow the name of a bot in addresses, so that no player's bot can have them.
-pub(crate) const RESERVED_BOT_NAMES: [&str; 10] = [
+pub(crate) const RESERVED_BOT_NAMES: [&str; 8] = [
     "download.zip",
     "head-to-head",
     "history",
-    "live",
     "log",
     "reinstate",
     "standing",
-    "trial",
     "versions",
     "withdraw",
 ];

@@ -47,7 +47,17 @@ fn joined(uri: &Uri) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn the_reserved_names_are_the_words_after_a_bot_in_addresses() {
+        let routes = [include_str!("../web.rs"), include_str!("api/endpoints.rs")].concat();
+        let after_bots = routes.split("/bots/{bot}/").skip(1);
+        let words = after_bots.filter_map(|rest| rest.split(['/', '"']).next());
+        assert_eq!(words.collect::<BTreeSet<_>>(), BTreeSet::from(RESERVED_BOT_NAMES));
+    }
 
     #[test]
     fn the_owner_and_the_name_of_a_bot_are_one_segment_for_the_routes() {
