@@ -63,7 +63,7 @@ async fn content(
             @if offset > 0 { a rel="prev" href=(query(offset.saturating_sub(BOTS_PER_PAGE))) { "Previous page" } }
             @if offset.saturating_add(BOTS_PER_PAGE) < places { a rel="next" href=(query(offset + BOTS_PER_PAGE)) { "Next page" } }
         }
-        (data_links("Matches of this page", &[
+        (data_links("Matches of this edition", &[
             DataLink::Json(format!("tournaments/{tournament}/matches?edition={}", edition.number)),
             DataLink::Csv(format!("/t/{tournament}/matches.csv?edition={}", edition.number)),
         ]))
