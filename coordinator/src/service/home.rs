@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use super::entry_state::EntryState;
 use super::tournament_heading::TournamentHeading;
 use super::{Caller, Result, Service};
-use crate::db::editions::{self, Edition, EditionState};
+use crate::db::editions::{self, Edition};
 use crate::db::tournaments::{Tournament, TournamentState};
 use crate::db::{bots, tournaments};
 
@@ -143,18 +143,16 @@ impl Service {
         caller: &Caller,
     ) -> Result<TournamentCard> {
         let visibility = self.visibility(tournament, caller)?;
-        let all = editions::of_tournament(&self.pool, tournament.id).await?;
-        let is_played = all.iter().any(|edition| edition.counted > 0);
-        let running = all.iter().find(|edition| edition.state == EditionState::Running).cloned();
+        let running = editions::running(&self.pool, tournament.id).await?;
         let official = match self.official(tournament, &visibility).await? {
             Some(id) => editions::get(&self.pool, id).await?,
             None => None,
         };
         let newest = match tournament.rehearsal {
-            Some(_) => all.first(),
-            None => running.as_ref(),
+            Some(_) => editions::of_tournament(&self.pool, tournament.id).await?.into_iter().next(),
+            None => running.clone(),
         };
-        let visible = newest.filter(|edition| visibility.shows(edition));
+        let visible = newest.as_ref().filter(|edition| visibility.shows(edition));
         let leader = match official.as_ref().or(visible) {
             Some(edition) => {
                 let is_rehearsal = tournament.rehearsal.is_some();
@@ -163,6 +161,13 @@ impl Service {
                 self.leader(edition, status).await?
             }
             None => None,
+        };
+        let is_played = match leader {
+            Some(_) => true,
+            None => {
+                let all = editions::of_tournament(&self.pool, tournament.id).await?;
+                all.iter().any(|edition| edition.counted > 0)
+            }
         };
         let running = match running {
             Some(edition) => Some(self.edition_message(edition, None).await?),

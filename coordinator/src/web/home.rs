@@ -72,7 +72,7 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
             }
             @if let Some(leader) = &card.leader { p { (leads(card, leader)) } }
             @else if card.running.is_none() && heading.frozen_since.is_none() {
-                p { @if card.is_played { "No bot has a rank." } @else { "Nothing has been played yet." } }
+                p { @if card.is_played { "No bot is ranked." } @else { "Nothing has been played yet." } }
             }
             @if heading.state == TournamentState::Open { p { (entry_text(heading.entry, now)) } }
             (freeze_text(heading.freezes_at, now))
