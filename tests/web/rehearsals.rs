@@ -100,7 +100,7 @@ fn a_rehearsal_plays_with_copies_and_changes_no_bot_of_its_tournament() {
     up.wait_for("cup-rehearsal-1", 1);
 
     // The copies have the owners, the versions and the trials of the bots.
-    assert_eq!(bots(up, "cup-rehearsal-1"), ["ada", "ada/tried", "bob", "eve"]);
+    assert_eq!(bots(up, "cup-rehearsal-1"), ["ada", "bob", "eve", "ada/tried"]);
     let copy = |tournament: &str| {
         let bots = up.json(&format!("bots {tournament}"));
         let bot = bots.into_iter().find(|bot| bot["bot"] == "ada/tried").unwrap();
