@@ -373,7 +373,7 @@ fn publish_maintenance(round: Result<Round, MaintenanceError>, service: &Service
     }
     service.metrics().editions_completed.inc_by(round.complete.len() as u64);
     for edition in &round.complete {
-        tracing::info!(%edition, "edition complete; its leaderboard is now official");
+        tracing::info!(%edition, "edition complete");
     }
     if round != Round::default() {
         service.changes.notify();

@@ -13,17 +13,21 @@ pub enum EditionStatus {
     Cancelled,
     /// A newer edition is official.
     FormerlyOfficial,
+    /// It is in a rehearsal, so it is never official.
+    Rehearsal,
     /// Not official, with a state that this build does not know.
     NotOfficial,
 }
 
 impl EditionStatus {
     /// The status of an edition with this state: `planning`, `running`, `complete` or `cancelled`.
-    pub fn of(is_official: bool, state: &str) -> Self {
+    /// Editions of a rehearsal are never official.
+    pub fn of(is_official: bool, state: &str, is_rehearsal: bool) -> Self {
         match state {
             _ if is_official => Self::Official,
-            "planning" | "running" => Self::Provisional,
             "cancelled" => Self::Cancelled,
+            _ if is_rehearsal => Self::Rehearsal,
+            "planning" | "running" => Self::Provisional,
             "complete" => Self::FormerlyOfficial,
             _ => Self::NotOfficial,
         }
@@ -36,6 +40,7 @@ impl EditionStatus {
             Self::Provisional => "provisional",
             Self::Cancelled => "cancelled",
             Self::FormerlyOfficial => "formerly official",
+            Self::Rehearsal => "unofficial rehearsal",
             Self::NotOfficial => "not official",
         }
     }
@@ -60,8 +65,17 @@ mod tests {
             ("cancelled", "cancelled"),
             ("", "not official"),
         ] {
-            assert_eq!(EditionStatus::of(false, state).as_str(), text);
-            assert_eq!(EditionStatus::of(true, state), EditionStatus::Official);
+            assert_eq!(EditionStatus::of(false, state, false).as_str(), text);
+            assert_eq!(EditionStatus::of(true, state, false), EditionStatus::Official);
         }
+    }
+
+    #[test]
+    fn an_edition_of_a_rehearsal_was_never_official() {
+        for state in ["planning", "running", "complete", ""] {
+            let status = EditionStatus::of(false, state, true);
+            assert_eq!(status.as_str(), "unofficial rehearsal", "{state}");
+        }
+        assert_eq!(EditionStatus::of(false, "cancelled", true), EditionStatus::Cancelled);
     }
 }

@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::TestServer;
-use crate::browser::{csrf, encoded, rows, text};
-use crate::support::service::done;
+use crate::browser::{Browser, csrf, encoded, rows, text};
+use crate::support::service::{done, wait_until};
 use crate::support::up::Up;
 
 /// Three house bots: `hit` exits in the middle of each match.
@@ -38,13 +38,33 @@ fn check_ranks(places: &[Value], what: &str) {
     assert_eq!(ranks.len(), 5, "{what}: {ranks:?}");
     let mut of_players = Vec::new();
     for (bot, rank) in ranks {
-        if bot == "ann" || bot == "zed" {
+        if bot == "ann/ann" || bot == "ann/zed" {
             of_players.push((bot, rank));
         } else {
             assert_eq!(rank, Value::Null, "{what}: {bot}");
         }
     }
-    assert_eq!(of_players, [(json!("ann"), json!(1)), (json!("zed"), json!(2))], "{what}");
+    assert_eq!(of_players, [(json!("ann/ann"), json!(1)), (json!("ann/zed"), json!(2))], "{what}");
+}
+
+/// Checks that histories say which bots are house bots.
+fn check_histories(up: &Up, api: &impl Fn(&str) -> Value) {
+    for (bot, is_house) in [("ann/ann", false), ("hal", true)] {
+        let history = api(&format!("bots/{bot}/history"));
+        assert_eq!(history["items"][0]["standing"]["house"], is_house, "{history}");
+        let lines = up.json(&format!("ranking cup2 --bot {bot}"));
+        let history = lines.iter().find_map(|line| line.get("history")).unwrap();
+        assert_eq!(history["house"], is_house, "{history}");
+    }
+}
+
+/// Checks that the scale of the drawn ranks ends with the second of the two ranked bots.
+fn check_rank_bars(browser: &Browser) {
+    let page = browser.page("/t/cup2/statistics");
+    let bars = page.split("<line class=\"ranks\"").skip(1);
+    let dots = bars.map(|bar| bar.split("<circle cx=\"").nth(1).unwrap());
+    let dots: Vec<_> = dots.map(|dot| dot.split('"').next().unwrap()).collect();
+    assert_eq!(dots, ["2.00", "98.00"], "{page}");
 }
 
 /// The bots of the player: `zed` exits in the middle of each match.
@@ -79,12 +99,12 @@ fn unranked_house_bots_are_listed_without_a_rank_everywhere() {
 
     let places = up.json("ranking cup2");
     check_ranks(&places, "CLI");
-    assert_eq!(places[4]["house"], places[4]["bot"] != "zed");
+    assert_eq!(places[4]["house"], places[4]["bot"] != "ann/zed");
     let table = up.succeed("ranking cup2");
     let house_rows = table.lines().filter(|line| line.trim_start().starts_with("house "));
     assert_eq!(house_rows.count(), 3, "{table}");
     let csv = up.succeed("ranking cup2 --format csv");
-    assert!(csv.contains("\n,false,hal,") && csv.contains("\n1,false,ann,"), "{csv}");
+    assert!(csv.contains("\n,false,hal,") && csv.contains("\n1,false,ann/ann,"), "{csv}");
     let api = |path: &str| -> Value {
         let path = format!("/api/v1/tournaments/cup2/{path}");
         serde_json::from_str(&browser.get(&path).body).unwrap()
@@ -103,11 +123,14 @@ fn unranked_house_bots_are_listed_without_a_rank_everywhere() {
     }
     let home = browser.page("/");
     let card = home.split("href=\"/t/cup2\"").nth(1).unwrap();
-    assert!(card.contains("Leader: <strong><a href=\"/t/cup2/bots/ann\">"), "{card}");
-    assert!(text(&browser.page("/t/cup2/bots/hal")).contains("none (house bot) in edition 1"));
+    let best = "Best ranked bot: <strong><a href=\"/t/cup2/bots/ann/ann\">ann</a>";
+    assert!(card.contains(best), "{card}");
+    assert!(text(&browser.page("/t/cup2/bots/hal")).contains("none (house bot)"));
     assert!(browser.page("/t/cup2/projector").contains("house bot"));
     let about = text(&browser.page("/t/cup2/about"));
     assert!(about.contains("House bots play and are listed at their places, without a rank"));
+
+    check_histories(up, &api);
 
     // Possible ranks count the ranked bots alone.
     let statistics = up.json("ranking cup2 --stats");
@@ -118,10 +141,43 @@ fn unranked_house_bots_are_listed_without_a_rank_everywhere() {
         assert!(!is_house || row["best_rank"].is_null(), "{row}");
         assert!(row["worst_rank"].is_null() || row["worst_rank"].as_i64() <= Some(2), "{row}");
     }
+    check_rank_bars(browser);
     let site = up.bots.path().join("site");
     up.succeed(&format!("tournament export cup2 --site {}", site.display()));
     let index = fs::read_to_string(site.join("index.html")).unwrap();
     assert_eq!(index.matches("(house bot)").count(), 3, "{index}");
+    server.up.close();
+}
+
+#[test]
+fn the_home_page_names_the_best_ranked_bot_if_there_is_one() {
+    let server = TestServer::open();
+    let up = &server.up;
+    let house = house(up);
+    let card = |name: &str| {
+        let home = server.browser.page("/");
+        let link = format!("href=\"/t/{name}\"");
+        let card = home.split("</article>").find(|card| card.contains(&link)).unwrap_or_default();
+        text(card)
+    };
+    let schedule = "[schedule]\nkind = \"knockout\"\nbest_of = 2";
+    create(up, "house", schedule, &house);
+    assert!(card("house").contains("Nothing has been played yet."), "{}", card("house"));
+    up.play("house");
+    wait_until("the card is new", || card("house").contains("No bot is ranked."));
+    assert!(!card("house").contains("Nothing has been played"), "{}", card("house"));
+
+    create(up, "final", schedule, &house);
+    let Player { token, bots } = Player::new(up);
+    let mut submit = up.command("submit final --built");
+    done(&submit.arg(&bots[0]).env("ARBITER_TOKEN", token).output().unwrap());
+    up.play("final");
+    up.succeed("tournament close final");
+    let best = "Best ranked bot: ann (edition 1, official)";
+    wait_until("the card is new", || card("final").contains(best));
+    assert!(!card("final").contains("Winner"), "{}", card("final"));
+    let home = text(&server.browser.page("/"));
+    assert!(home.contains("ann is the best ranked bot of final"), "{home}");
     server.up.close();
 }
 

@@ -41,7 +41,7 @@ fn a_rehearsal_is_another_tournament_that_is_never_official() {
         assert_eq!(rehearsal["settings"][part], original["settings"][part], "{part}");
     }
     let ranking = up.succeed("ranking cup-rehearsal-1");
-    assert!(ranking.starts_with("edition 1, not official: 6 of 6"), "{ranking}");
+    assert!(ranking.starts_with("edition 1, unofficial rehearsal: 6 of 6"), "{ranking}");
     assert!(up.succeed("tournament list").contains("open, rehearsal of cup"));
     let text_of_show = up.succeed("tournament show cup-rehearsal-1");
     assert!(text_of_show.contains("rehearsal of cup: its leaderboard is never official"));
@@ -100,13 +100,21 @@ fn a_rehearsal_plays_with_copies_and_changes_no_bot_of_its_tournament() {
     up.wait_for("cup-rehearsal-1", 1);
 
     // The copies have the owners, the versions and the trials of the bots.
-    assert_eq!(bots(up, "cup-rehearsal-1"), ["ada", "bob", "eve", "tried"]);
+    assert_eq!(bots(up, "cup-rehearsal-1"), ["ada", "bob", "eve", "ada/tried"]);
     let copy = |tournament: &str| {
         let bots = up.json(&format!("bots {tournament}"));
-        let bot = bots.into_iter().find(|bot| bot["bot"] == "tried").unwrap();
+        let bot = bots.into_iter().find(|bot| bot["bot"] == "ada/tried").unwrap();
         (bot["owner"].clone(), bot["version"].clone(), bot["digest"].clone())
     };
     assert_eq!(copy("cup-rehearsal-1"), copy("cup"));
+
+    // The owner's page leaves the copy out.
+    let mut owner = server.browser.clone();
+    owner.log_in(&player);
+    let page = owner.page("/me");
+    assert!(page.contains("href=\"/t/cup/bots/ada/tried\""), "{page}");
+    assert!(page.contains("Names of new bots begin with <code>ada/</code>"), "{page}");
+    assert!(!page.contains("cup-rehearsal-1"), "{page}");
 
     // A forfeit in a rehearsal suspends the copy, opens no edition, and leaves the bot alone.
     let suspended = |tournament: &str| {
@@ -133,7 +141,7 @@ fn a_rehearsal_plays_with_copies_and_changes_no_bot_of_its_tournament() {
     up.play("cup");
     wait_until("eve is suspended", || suspended("cup") == true);
     up.succeed("tournament start cup --rehearse");
-    assert_eq!(bots(up, "cup-rehearsal-2"), ["ada", "tried"]);
+    assert_eq!(bots(up, "cup-rehearsal-2"), ["ada", "ada/tried"]);
     up.succeed("bots cup --withdraw tried");
     let error = failure(up, "tournament start cup --rehearse");
     assert!(error.contains("a rehearsal of cup needs at least 2 bots, and 1 entered"), "{error}");
@@ -200,6 +208,66 @@ fn organisers_start_a_rehearsal_on_a_page_that_shows_what_it_plays() {
     assert!(home.contains("Rehearsal of cup: its leaderboard is never official"), "{home}");
     assert!(home.contains("Leader of the rehearsal: "), "{home}");
     assert!(!home.contains("Newest results"), "a rehearsal is no result: {home}");
+    let place = |name: &str| home.find(&format!("href=\"/t/{name}\"")).unwrap();
+    assert!(place("cup") < place("cup-rehearsal-1"), "rehearsals are last: {home}");
+    server.up.succeed("tournament close cup-rehearsal-1");
+    wait_until("the rehearsal is over", || {
+        !public.page("/").contains("href=\"/t/cup-rehearsal-1\"")
+    });
+    server.up.close();
+}
+
+/// The text of a page.
+fn page(server: &TestServer, path: &str) -> String {
+    text(&server.browser.page(path))
+}
+
+#[test]
+fn results_of_a_rehearsal_are_called_unofficial() {
+    let server = TestServer::open();
+    let up = &server.up;
+    up.succeed("tournament start cup --rehearse");
+    up.wait_for("cup-rehearsal-1", 1);
+    let status = "edition 1, unofficial rehearsal";
+    for path in ["matrix", "statistics", "matches", "bots/ada"] {
+        let page = page(&server, &format!("/t/cup-rehearsal-1/{path}"));
+        assert!(page.contains(status), "{path}: {page}");
+    }
+    let home = page(&server, "/");
+    assert!(home.contains(status), "{home}");
+    for path in ["", "/ranking", "/projector"] {
+        let page = page(&server, &format!("/t/cup-rehearsal-1{path}"));
+        assert!(page.contains("Unofficial rehearsal leaderboard (edition 1)"), "{path}: {page}");
+    }
+    for option in ["", " --stats", " --bot ada"] {
+        let output = up.succeed(&format!("ranking cup-rehearsal-1{option}"));
+        assert!(output.contains(status), "{option}: {output}");
+    }
+    let about = page(&server, "/t/cup-rehearsal-1/about");
+    assert!(about.contains("Those of a rehearsal are never official."), "{about}");
+    server.up.close();
+}
+
+#[test]
+fn a_running_rehearsal_promises_no_official_leaderboard() {
+    let server = TestServer::open();
+    let up = &server.up;
+    // A match of this tournament never ends.
+    let bots = ["honest", "silent"].map(|mode| up.bots.rascal(&format!("x-{mode}"), mode, 1, ""));
+    up.create(&format!(
+        "name = \"endless\"\ngame = \"gomoku\"\n[params]\nmove_limit = \"10h\"\n\
+         [house]\nbots = {bots:?}\n"
+    ));
+    up.succeed("tournament start endless --rehearse");
+    let front = page(&server, "/t/endless-rehearsal-1");
+    assert!(front.contains("It is never official, because this is a rehearsal."), "{front}");
+    assert!(!front.contains("becomes official"), "{front}");
+    assert!(!front.contains("rovisional"), "{front}");
+    let output = up.succeed("ranking endless-rehearsal-1");
+    assert!(output.starts_with("edition 1, unofficial rehearsal: "), "{output}");
+    up.succeed("tournament cancel endless-rehearsal-1");
+    let page = page(&server, "/t/endless-rehearsal-1/ranking?edition=1");
+    assert!(page.contains("Cancelled leaderboard (edition 1)"), "{page}");
     server.up.close();
 }
 

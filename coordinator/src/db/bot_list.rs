@@ -118,14 +118,14 @@ pub async fn list(
 }
 
 /// The bots of an owner in all tournaments, most recently submitted first: at most `limit`.
-/// Tournaments that are being deleted are left out.
+/// Copies in rehearsals and tournaments that are being deleted are left out.
 pub async fn of_owner(
     db: impl PgExecutor<'_>,
     owner: TokenId,
     limit: i64,
 ) -> Result<Vec<BotSummary>> {
     let statement = summaries!(
-        "WHERE b.owner = $1
+        "WHERE b.owner = $1 AND tournament.rehearsal_of IS NULL
             AND NOT EXISTS (SELECT FROM deleted_tournaments d WHERE d.tournament = b.tournament)
         ORDER BY n.submitted_at DESC, b.id DESC LIMIT $2"
     );

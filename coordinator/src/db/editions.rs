@@ -322,6 +322,15 @@ pub async fn ranks_house_bots(db: impl PgExecutor<'_>, id: EditionId) -> Result<
     sqlx::query_scalar(statement).bind(id).fetch_one(db).await
 }
 
+/// Lets the editions of a tournament keep its present settings when these change.
+pub async fn keep_settings(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<()> {
+    let statement = "
+        INSERT INTO edition_settings (edition, settings)
+        SELECT e.id, t.settings FROM editions e JOIN tournaments t ON t.id = e.tournament
+        WHERE t.id = $1 ON CONFLICT DO NOTHING";
+    sqlx::query(statement).bind(tournament).execute(db).await.map(drop)
+}
+
 /// The edition of this number in a tournament.
 pub async fn find(
     db: impl PgExecutor<'_>,

@@ -5,6 +5,8 @@ use arbiter_proto::settings::HexDigest;
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, Result};
 
+use super::editions;
+
 /// Adds a stored bundle to the packages of a tournament.
 pub async fn add(
     db: impl PgExecutor<'_>,
@@ -54,22 +56,13 @@ pub async fn is_package(db: impl PgExecutor<'_>, bundle: &[u8; 32]) -> Result<bo
     sqlx::query_scalar(statement).bind(bundle.as_slice()).fetch_one(db).await
 }
 
-/// Lets the editions of a tournament keep its present settings when these change.
-pub async fn keep_settings(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<()> {
-    let statement = "
-        INSERT INTO edition_settings (edition, settings)
-        SELECT e.id, t.settings FROM editions e JOIN tournaments t ON t.id = e.tournament
-        WHERE t.id = $1 ON CONFLICT DO NOTHING";
-    sqlx::query(statement).bind(tournament).execute(db).await.map(drop)
-}
-
 /// Replaces the settings of a tournament for later editions. Its editions keep theirs.
 pub async fn replace_settings(
     db: &mut PgConnection,
     tournament: TournamentId,
     settings: &Value,
 ) -> Result<()> {
-    keep_settings(&mut *db, tournament).await?;
+    editions::keep_settings(&mut *db, tournament).await?;
     let statement = "UPDATE tournaments SET settings = $2 WHERE id = $1";
     sqlx::query(statement).bind(tournament).bind(settings).execute(db).await.map(drop)
 }

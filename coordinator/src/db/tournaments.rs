@@ -386,8 +386,9 @@ pub async fn rehearsals(db: impl PgExecutor<'_>, original: &Tournament) -> Resul
 }
 
 /// Replaces the settings of a tournament and what the public sees of it, in the transaction that
-/// has locked it. Editions with settings of an earlier game package get its rules of entry, its
-/// audits and its expected time: none of these decide a match.
+/// has locked it. Editions that keep earlier settings (those with another game package, or with
+/// another value of `house.ranked`) get its rules of entry, its audits and its expected time: none
+/// of these decide a match.
 pub async fn edit(
     db: &mut PgConnection,
     id: TournamentId,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Caller, Result, Service, ServiceError, change, micros};
 use crate::access::Role;
-use crate::db::{announcements, editions, packages, tournaments};
+use crate::db::{announcements, editions, tournaments};
 use crate::tournament::file::markdown;
 use crate::tournament::file_changes::{self, EditContext, KeyChange};
 use crate::tournament::{TournamentFile, lifecycle};
@@ -53,7 +53,7 @@ impl Service {
             let new = edited.file.to_json();
             if edited.file.house.ranked != current.house.ranked {
                 // An official leaderboard changes only with its edition.
-                packages::keep_settings(&mut *db, id).await?;
+                editions::keep_settings(&mut *db, id).await?;
             }
             // The stored text stays as it is if only the presentation changed.
             let settings = if new == current.to_json() { &row.settings } else { &new };

@@ -194,7 +194,7 @@ impl From<RehearsalError> for ServiceError {
             RehearsalError::Open(error) => error.into(),
             RehearsalError::IsRehearsal { .. }
             | RehearsalError::TooFewBots { .. }
-            | RehearsalError::NoName(_) => Self::failed_precondition(error.to_string()),
+            | RehearsalError::NoName { .. } => Self::failed_precondition(error.to_string()),
         }
     }
 }

@@ -22,6 +22,8 @@ use crate::db::{bots, tournaments};
 const MAX_AGE: Duration = Duration::from_secs(1);
 /// Maximum number of cards of open tournaments, the newest ones.
 const MAX_OPEN: usize = 60;
+/// Maximum number of cards of rehearsals that are open, the newest ones.
+const MAX_REHEARSALS: usize = 12;
 /// Maximum number of cards of tournaments that are over, the newest ones.
 const MAX_OVER: usize = 24;
 
@@ -33,9 +35,11 @@ pub(super) type SharedPage = OnceCell<Arc<HomePage>>;
 pub(crate) struct HomePage {
     /// Open tournaments: those with a running edition first, then by the end of entry.
     pub(crate) open: Vec<TournamentCard>,
+    /// Open rehearsals, newest first. The page About of a tournament lists all its rehearsals.
+    pub(crate) rehearsals: Vec<TournamentCard>,
     /// Tournaments that are over, newest first.
     pub(crate) over: Vec<TournamentCard>,
-    /// The number of older tournaments, which have no card.
+    /// The number of older tournaments, which have no card. Rehearsals do not count.
     pub(crate) older: usize,
 }
 
@@ -47,13 +51,15 @@ pub(crate) struct TournamentCard {
     pub(crate) entered: i64,
     /// The running edition.
     pub(crate) running: Option<v1::Edition>,
-    /// The best bot.
+    /// Whether an edition has counted a match.
+    pub(crate) is_played: bool,
+    /// The best ranked bot.
     pub(crate) leader: Option<Leader>,
     /// The short names that several of its bots have.
     pub(crate) shared_names: Arc<HashSet<String>>,
 }
 
-/// The best bot of a tournament.
+/// The best ranked bot of a tournament.
 #[derive(Clone, Debug)]
 pub(crate) struct Leader {
     pub(crate) bot: String,
@@ -64,6 +70,8 @@ pub(crate) struct Leader {
     /// When the edition was complete. None if it is not official: while it runs, and in a
     /// rehearsal.
     pub(crate) since: Option<OffsetDateTime>,
+    /// Whether house bots have no rank, so one of them may be better.
+    pub(crate) is_among_ranked: bool,
 }
 
 impl HomePage {
@@ -97,16 +105,20 @@ impl Service {
         let mut page = HomePage::default();
         for tournament in tournaments::list(&self.pool).await? {
             let is_open = tournament.state == TournamentState::Open;
-            let is_left_out =
-                if is_open { page.open.len() == MAX_OPEN } else { page.over.len() == MAX_OVER };
-            if is_left_out {
-                page.older += 1;
+            let is_rehearsal = tournament.rehearsal.is_some();
+            let (cards, limit) = match (is_rehearsal, is_open) {
+                (false, true) => (&mut page.open, MAX_OPEN),
+                (false, false) => (&mut page.over, MAX_OVER),
+                (true, true) => (&mut page.rehearsals, MAX_REHEARSALS),
+                (true, false) => continue,
+            };
+            if cards.len() == limit {
+                page.older += usize::from(!is_rehearsal);
                 continue;
             }
             let entered = count(tournament.id);
             match self.tournament_card(&tournament, entered, caller).await {
-                Ok(card) if is_open => page.open.push(card),
-                Ok(card) => page.over.push(card),
+                Ok(card) => cards.push(card),
                 // One tournament that this release cannot read must not hide the others.
                 Err(error) => {
                     tracing::warn!(tournament = tournament.name, %error, "no card on the home page");
@@ -142,11 +154,21 @@ impl Service {
         };
         let visible = newest.as_ref().filter(|edition| visibility.shows(edition));
         let leader = match official.as_ref().or(visible) {
-            Some(edition) => self.leader(edition, official.is_some()).await?,
+            Some(edition) => {
+                let is_rehearsal = tournament.rehearsal.is_some();
+                let state = edition.state.as_str();
+                let status = EditionStatus::of(official.is_some(), state, is_rehearsal);
+                self.leader(edition, status).await?
+            }
             None => None,
         };
-        let since = official.and_then(|edition| edition.ended_at);
-        let leader = leader.map(|leader| Leader { since, ..leader });
+        let is_played = match leader {
+            Some(_) => true,
+            None => {
+                let all = editions::of_tournament(&self.pool, tournament.id).await?;
+                all.iter().any(|edition| edition.counted > 0)
+            }
+        };
         let running = match running {
             Some(edition) => Some(self.edition_message(edition, None).await?),
             None => None,
@@ -155,13 +177,14 @@ impl Service {
             heading: self.heading_of(tournament)?,
             entered,
             running,
+            is_played,
             leader,
             shared_names: self.shared_bot_names(&tournament.name).await?,
         })
     }
 
     /// The first ranked bot of the leaderboard, once a match is counted.
-    async fn leader(&self, edition: &Edition, is_official: bool) -> Result<Option<Leader>> {
+    async fn leader(&self, edition: &Edition, status: EditionStatus) -> Result<Option<Leader>> {
         let board = self.boards.get(edition).await?;
         let first = board.places.iter().find(|place| place.rank.is_some());
         let first = first.filter(|_| board.counted > 0);
@@ -169,8 +192,9 @@ impl Service {
         Ok(bot.map(|bot| Leader {
             bot: bot.name.clone(),
             edition: edition.number,
-            status: EditionStatus::of(is_official, edition.state.as_str()),
-            since: edition.ended_at,
+            status,
+            since: edition.ended_at.filter(|_| status == EditionStatus::Official),
+            is_among_ranked: board.places.iter().any(|place| place.rank.is_none()),
         }))
     }
 }

@@ -84,7 +84,8 @@ impl Service {
         }
     }
 
-    /// The newest matches of the most recently submitted of these bots.
+    /// The newest matches of the most recently submitted of these bots, by tournament and then by
+    /// bot.
     pub(crate) async fn own_matches(
         &self,
         caller: &Caller,
@@ -113,6 +114,11 @@ impl Service {
                 entry,
             }));
         }
+        let first_bot =
+            |one: &OwnMatch| bots.iter().position(|bot| bot.tournament == one.tournament);
+        matches.sort_by(|one, other| {
+            first_bot(one).cmp(&first_bot(other)).then_with(|| one.columns.cmp(&other.columns))
+        });
         Ok(matches)
     }
 }

@@ -49,7 +49,7 @@ impl Service {
         tournament: &Tournament,
         edition: &Edition,
     ) -> Result<(TournamentFile, EditionSource)> {
-        // The edition may have begun with another game package.
+        // The edition may keep earlier settings: another game package, or other ranks of house bots.
         let settings = tournaments::of_edition(&self.pool, edition.id).await?.settings;
         let file = TournamentFile::from_json(self.queue.games(), &settings);
         let file = file.map_err(|error| {

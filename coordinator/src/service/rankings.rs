@@ -2,7 +2,7 @@
 
 use arbiter_games::Game;
 use arbiter_proto::edition_status::EditionStatus;
-use arbiter_proto::ids::EditionId;
+use arbiter_proto::ids::{EditionId, TokenId};
 use arbiter_proto::v1::{
     self, EditionProgress, GetHeadToHeadRequest, GetHeadToHeadResponse, GetHistoryRequest,
     GetHistoryResponse, GetRankingRequest, GetRankingResponse, GetStandingRequest,
@@ -17,6 +17,7 @@ use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{self, Edition};
 use crate::db::standings;
 use crate::db::standings::PastStanding;
+use crate::db::tokens;
 use crate::db::tournaments::{self, Tournament};
 use crate::leaderboard_cache::Leaderboard;
 
@@ -76,6 +77,11 @@ impl Service {
         let tournament = self.tournament(&tournament).await?;
         let visibility = self.visibility(&tournament, caller)?;
         let row = self.bot(caller, tournament.id, &bot).await?;
+        let owner = match row.owner {
+            Some(owner) => tokens::get(&self.pool, TokenId(owner)).await?,
+            None => None,
+        };
+        let owner = owner.map(|token| token.name).unwrap_or_default();
         let past = standings::of_bot(&self.pool, row.id, visibility.frozen).await?;
         let editions: Vec<_> = past.iter().map(|standing| standing.edition).collect();
         let game = tournament.game(self.queue.games());
@@ -88,7 +94,8 @@ impl Service {
                 let (rank, tied) = ranks.get(&edition)?.of(entrant)?;
                 let mean = tally.mean_over(episodes.unwrap_or(tally.matches)).unwrap_or(0.0);
                 let sums = standing(&game, mean, (row.name.clone(), version), &tally);
-                let place = Standing { rank: rank_message(rank), tied, ..sums };
+                let owner = owner.clone();
+                let place = Standing { rank: rank_message(rank), tied, owner, ..sums };
                 Some(GetStandingResponse {
                     edition: number,
                     standing: Some(place),
@@ -153,7 +160,7 @@ impl Service {
         let running = playing.filter(|playing| playing.id != edition.id);
         let tournament = tournaments::get(&self.pool, edition.tournament).await?;
         let now = self.now();
-        let notice = tournament.map(|tournament| freeze_notice(&tournament, now));
+        let notice = tournament.as_ref().map(|tournament| freeze_notice(tournament, now));
         Ok(GetRankingResponse {
             edition: edition.number,
             official: official == Some(edition.id),
@@ -171,6 +178,7 @@ impl Service {
             }),
             freeze_notice: notice.unwrap_or_default(),
             state: edition.state.as_str().to_owned(),
+            rehearsal: tournament.is_some_and(|tournament| tournament.rehearsal.is_some()),
         })
     }
 
@@ -186,7 +194,9 @@ impl Service {
         let official = self.official(&tournament, &visibility).await?;
         let default = DefaultEdition::Official;
         let edition = self.edition_or_default(&tournament, Some(number), default, official).await?;
-        Ok(EditionStatus::of(official == Some(edition.id), edition.state.as_str()))
+        let is_official = official == Some(edition.id);
+        let is_rehearsal = tournament.rehearsal.is_some();
+        Ok(EditionStatus::of(is_official, edition.state.as_str(), is_rehearsal))
     }
 
     /// The requested edition and the official one, if the caller may see them. Without a number

@@ -15,6 +15,7 @@ use super::rankings::{page_limit, places_with_text, rank_message};
 use super::statistics_cache::{MAX_MATCHES, RankedStatistics};
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::Edition;
+use crate::db::tournaments;
 use crate::leaderboard_cache::Leaderboard;
 
 /// How long a request waits for the first statistics of an edition.
@@ -60,10 +61,14 @@ impl Service {
         let page = places.iter().skip(request.offset as usize).take(limit);
         let page: Vec<_> = page.copied().collect();
         let all = &statistics.statistics;
+        let ranked = board.places.iter().filter(|place| place.rank.is_some()).count();
+        let tournament = tournaments::get(&self.pool, edition.tournament).await?;
         Ok(GetStatisticsResponse {
             edition: edition.number,
             official: official == Some(edition.id),
             state: edition.state.as_str().to_owned(),
+            rehearsal: tournament.is_some_and(|tournament| tournament.rehearsal.is_some()),
+            ranked: u32::try_from(ranked).unwrap_or(u32::MAX),
             // The same results give the same figures.
             computation: format!("{} {}", all.matches, board.basis()),
             planned: edition.matches,

@@ -23,8 +23,8 @@ use crate::db::tournaments::{self, Presentation, Tournament};
 use crate::db::{self, audit_log, bots, packages, versions};
 use crate::queue::Queue;
 
-/// Maximum number of rehearsals of a tournament at the same time.
-const MAX_REHEARSALS: u32 = 100;
+/// The largest number in the name of a rehearsal.
+const MAX_NUMBER: u32 = 100;
 /// Maximum length of a tournament's name.
 const MAX_NAME: usize = 64;
 /// Maximum length of a title, in characters.
@@ -55,10 +55,15 @@ pub enum RehearsalError {
     },
     /// All names are taken.
     #[error(
-        "{0} has {MAX_REHEARSALS} rehearsals; cancel and drop one: arbiter tournament cancel and \
-         arbiter tournament drop"
+        "no name is free for a rehearsal of {original}: there are tournaments with all names up to \
+         {last}; drop one: arbiter tournament cancel {last}, then arbiter tournament drop {last}"
     )]
-    NoName(String),
+    NoName {
+        /// The tournament.
+        original: String,
+        /// The last name that a rehearsal of it can have.
+        last: String,
+    },
     /// The rehearsal cannot be created.
     #[error(transparent)]
     Create(#[from] CreateError),
@@ -142,15 +147,21 @@ async fn create(
 
 /// The first free name of a rehearsal.
 async fn free_name(db: &mut PgConnection, original: &str) -> Result<String, RehearsalError> {
-    for number in 1..=MAX_REHEARSALS {
-        let suffix = format!("-rehearsal-{number}");
-        let kept: String = original.chars().take(MAX_NAME - suffix.len()).collect();
-        let name = format!("{kept}{suffix}");
+    for number in 1..=MAX_NUMBER {
+        let name = numbered_name(original, number);
         if tournaments::find(&mut *db, &name).await?.is_none() {
             return Ok(name);
         }
     }
-    Err(RehearsalError::NoName(original.to_owned()))
+    let last = numbered_name(original, MAX_NUMBER);
+    Err(RehearsalError::NoName { original: original.to_owned(), last })
+}
+
+/// `cup-rehearsal-1`. A long name of the original is cut.
+fn numbered_name(original: &str, number: u32) -> String {
+    let suffix = format!("-rehearsal-{number}");
+    let kept: String = original.chars().take(MAX_NAME - suffix.len()).collect();
+    format!("{kept}{suffix}")
 }
 
 /// The file of a rehearsal: the same matches with another seed, and no entry.

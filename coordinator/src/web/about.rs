@@ -32,7 +32,7 @@ pub(super) async fn show(
             (settings(&details))
         }
         h2 { "Editions" }
-        p { "An edition is one complete schedule over fixed versions. The last complete edition is official." }
+        p { (rehearsal::what_editions_are(!details.rehearsal_of.is_empty())) }
         (editions(&details))
         (rehearsal::list(&details))
         h2 { "Seed and certificate" }

@@ -53,9 +53,10 @@ pub(super) fn interval(interval: Interval, range: (f64, f64)) -> Markup {
     }
 }
 
-/// Possible ranks as a bar, and the rank on the leaderboard as a dot. The best rank is on the left.
-pub(super) fn rank_set(set: Option<RankSet>, rank: u32, bots: u32) -> Markup {
-    let range = (1.0, f64::from(bots.max(2)));
+/// Possible ranks as a bar, and the rank on the leaderboard as a dot. The best rank is on the left,
+/// the last of the `ranked` bots is on the right.
+pub(super) fn rank_set(set: Option<RankSet>, rank: u32, ranked: u32) -> Markup {
+    let range = (1.0, f64::from(ranked.max(2)));
     let at = |rank: u32| format!("{:.2}", 2.0 + 96.0 * position(f64::from(rank), range));
     html! {
         @if let Some(RankSet { best, worst }) = set {

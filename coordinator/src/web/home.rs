@@ -26,9 +26,9 @@ pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
     let body = html! {
         @if page.open.is_empty() {
             p { "No tournament is open at the moment. Organisers announce new ones here." }
-        } @else {
-            ul.cards { @for one in &page.open { li { (card(one, now)) } } }
         }
+        @let open: Vec<_> = page.open.iter().chain(&page.rehearsals).collect();
+        @if !open.is_empty() { ul.cards { @for one in open { li { (card(one, now)) } } } }
         @if organiser { p { a href="/new" { "Create a tournament" } } }
         div.columns {
             div.main {
@@ -71,7 +71,9 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
                 }
             }
             @if let Some(leader) = &card.leader { p { (leads(card, leader)) } }
-            @else if card.running.is_none() && heading.frozen_since.is_none() { p { "Nothing has been played yet." } }
+            @else if card.running.is_none() && heading.frozen_since.is_none() {
+                p { @if card.is_played { "No bot is ranked." } @else { "Nothing has been played yet." } }
+            }
             @if heading.state == TournamentState::Open { p { (entry_text(heading.entry, now)) } }
             (freeze_text(heading.freezes_at, now))
             @if let Some(since) = heading.frozen_since { p.notice { "Leaderboards are frozen since " (layout::time(since)) } }
@@ -86,12 +88,18 @@ fn bot_link(card: &TournamentCard, bot: &str) -> Markup {
 /// Who leads, or who won.
 fn leads(card: &TournamentCard, leader: &Leader) -> Markup {
     let link = bot_link(card, &leader.bot);
+    let is_rehearsal = card.heading.rehearsal.is_some();
+    let place = match (leader.is_among_ranked, card.heading.state) {
+        (false, _) if is_rehearsal => "Leader of the rehearsal",
+        (true, _) if is_rehearsal => "Best ranked bot of the rehearsal",
+        (false, TournamentState::Open) => "Leader",
+        (false, TournamentState::Closed) => "Winner",
+        (false, TournamentState::Cancelled) => "Led when it was cancelled",
+        (true, TournamentState::Cancelled) => "Best ranked bot when it was cancelled",
+        (true, TournamentState::Open | TournamentState::Closed) => "Best ranked bot",
+    };
     html! {
-        @if card.heading.rehearsal.is_some() { "Leader of the rehearsal: " (link) }
-        @else if card.heading.state == TournamentState::Closed { "Winner: " strong { (link) } }
-        @else if card.heading.state == TournamentState::Cancelled { "Led when it was cancelled: " (link) }
-        @else { "Leader: " strong { (link) } }
-        " (" (layout::edition_label(leader.edition, leader.status)) ")"
+        (place) ": " strong { (link) } " (" (layout::edition_label(leader.edition, leader.status)) ")"
     }
 }
 
@@ -102,8 +110,13 @@ fn result(
     now: OffsetDateTime,
 ) -> Markup {
     let name = &card.heading.name;
+    let verb = match (leader.is_among_ranked, card.heading.state) {
+        (true, _) => " is the best ranked bot of ",
+        (false, TournamentState::Closed) => " won ",
+        (false, _) => " leads ",
+    };
     html! {
-        (bot_link(card, &leader.bot)) @if card.heading.state == TournamentState::Closed { " won " } @else { " leads " }
+        (bot_link(card, &leader.bot)) (verb)
         a href={ "/t/" (name) } { (card.heading.title) }
         " after edition " (leader.edition) span.quiet { ", " (layout::relative(since, now)) }
     }

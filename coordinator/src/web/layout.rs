@@ -37,7 +37,7 @@ pub(super) fn page_below(
 pub(super) fn session_page(title: &str, session: &Session, body: &Markup) -> Markup {
     let login = html! {
         @if let Some(Principal { name, role, .. }) = session.caller.principal() {
-            a.me href="/me" { bdi { (name) } " " span.quiet { (role) } }
+            a.me title="Your bots and newest matches" href="/me" { bdi { (name) } " " span.quiet { (role) } }
         } @else {
             a href="/login" { "Log in" }
         }

@@ -137,7 +137,7 @@ pub(super) async fn live(
 
 /// What a leaderboard is: `Official leaderboard (edition 3)`.
 pub(super) fn heading(board: &GetRankingResponse) -> Markup {
-    let status = EditionStatus::of(board.official, &board.state);
+    let status = EditionStatus::of(board.official, &board.state, board.rehearsal);
     html! {
         strong class=(layout::status_class(status)) { (layout::label(status.as_str())) " leaderboard" }
         " (edition " (board.edition) ")"

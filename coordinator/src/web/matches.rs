@@ -39,6 +39,17 @@ pub(super) struct MatchesQuery {
 }
 
 impl MatchesQuery {
+    /// The query without blanks around what the person wrote.
+    fn trimmed(self) -> Self {
+        let trim = |text: &str| text.trim().to_owned();
+        Self {
+            bot: trim(&self.bot),
+            opponent: trim(&self.opponent),
+            version: trim(&self.version),
+            ..self
+        }
+    }
+
     /// Requests the matches of a page, and one more to see whether another page follows.
     fn request(&self, tournament: &str) -> Result<ListMatchesRequest, WebError> {
         Ok(ListMatchesRequest {
@@ -57,7 +68,7 @@ impl MatchesQuery {
 
     /// The number of the version; 0 for any version.
     fn version_number(&self) -> Result<i32, WebError> {
-        match self.version.trim() {
+        match &*self.version {
             "" => Ok(0),
             text => text.parse().map_err(|_| {
                 let message = format!("version `{text}` is not a number: write 1, 2, …");
@@ -76,8 +87,8 @@ impl MatchesQuery {
     fn shared_filters(&self) -> Vec<String> {
         let edition = self.edition.map(|edition| format!("edition={edition}"));
         let texts = [("bot", &self.bot), ("opponent", &self.opponent), ("version", &self.version)];
-        let texts = texts.into_iter().filter(|(_, text)| !text.trim().is_empty());
-        let texts = texts.map(|(name, text)| format!("{name}={}", escape(text.trim())));
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        let texts = texts.map(|(name, text)| format!("{name}={}", escape(text)));
         edition.into_iter().chain(texts).collect()
     }
 
@@ -116,6 +127,7 @@ pub(super) async fn list(
     Path(tournament): Path<String>,
     Query(query): Query<MatchesQuery>,
 ) -> Result<Response, WebError> {
+    let query = query.trimmed();
     let page = TournamentPage::new(&tournament, Tab::Matches);
     match content(&session, &tournament, query.clone()).await {
         Err(error) if query.is_filtered() && error.is_wrong_input() => {

@@ -62,7 +62,7 @@ fn own_bots(handle: Option<&str>, bots: &[OwnBot]) -> Markup {
     html! {
         h2 { "Your bots" }
         @if let Some(handle) = handle {
-            p { "The names of your bots begin with " code { (handle) "/" } ". Commands also take them without it." }
+            p { "Names of new bots begin with " code { (handle) "/" } ". Commands also take them without it." }
         }
         @if bots.is_empty() {
             p {
@@ -100,7 +100,7 @@ fn own_matches(bots: &[OwnBot], matches: &[OwnMatch]) -> Markup {
     }
 }
 
-/// Whether two matches are in one table: those of a tournament, with the same score columns.
+/// Whether two neighbours are in one table: those of a tournament, with the same score columns.
 fn have_one_heading(one: &OwnMatch, other: &OwnMatch) -> bool {
     (&one.tournament, &one.columns) == (&other.tournament, &other.columns)
 }

@@ -50,6 +50,17 @@ pub(super) async fn form(
     Ok(TournamentPage::below(&tournament, Tab::Organise, "Rehearsal").render(&session, &body).await)
 }
 
+/// What an edition is, and which one is official.
+pub(super) fn what_editions_are(is_rehearsal: bool) -> &'static str {
+    if is_rehearsal {
+        "An edition is one complete schedule over fixed versions. Those of a rehearsal are never \
+         official."
+    } else {
+        "An edition is one complete schedule over fixed versions. The last complete edition is \
+         official."
+    }
+}
+
 /// What a rehearsal would play.
 async fn preview(session: &Session, details: &Tournament) -> Result<String, WebError> {
     let request = EstimateEditionRequest { tournament: details.name.clone(), fresh: true };

@@ -20,7 +20,7 @@ pub use super::csv_export::{MatchTable, bots_text, ranking_text, statistics_text
 use super::layout::{self, count, label};
 use super::settings_in_words::topics;
 use super::tournament_links::TournamentLinks;
-use super::{about, markdown};
+use super::{about, markdown, rehearsal};
 use crate::service::counted_certificate;
 use crate::tournament::beacon::seed_origin;
 use crate::tournament::file::TournamentFile;
@@ -134,7 +134,7 @@ impl StaticSite {
             h2 { "Leaderboard" }
             (self.leaderboard(ranking))
             h2 { "Editions" }
-            p { "An edition is one complete schedule over fixed versions. The last complete edition is official." }
+            p { (rehearsal::what_editions_are(!self.tournament.rehearsal_of.is_empty())) }
             (self.editions(editions))
         };
         self.page(paths::INDEX, self.title(), &body)

@@ -121,7 +121,7 @@ fn page(
 
 /// What the figures answer, and from how much.
 fn question(all: &GetStatisticsResponse) -> Markup {
-    let status = EditionStatus::of(all.official, &all.state);
+    let status = EditionStatus::of(all.official, &all.state, all.rehearsal);
     let fresh = if all.basis == "tables" {
         "fresh seeds and freshly drawn tables"
     } else {
@@ -198,7 +198,7 @@ fn table(
                         td.number { (leaderboard::rank(row.rank, row.tied)) }
                         td { (tournament.bot(&row.bot)) }
                         td.number { (ranks(row)) }
-                        td { (chart::rank_set(row.rank_set, row.rank, all.bots)) }
+                        td { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
                         td.number { (format!("{:.3}", row.mean)) }
                         td { (chart::interval(interval(row), range)) }
                         @for top in TOP { td.number { (text::percent(row.top.get(top - 1).copied())) } }

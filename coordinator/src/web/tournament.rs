@@ -124,8 +124,10 @@ fn progress(details: &Tournament, session: &Session, newest_matches: &Markup) ->
     let runs = newest.is_some_and(is_unfinished);
     let live = runs.then(|| format!("/t/{}/live", details.name));
     let official = details.editions.iter().find(|edition| edition.official);
-    let shows_provisional =
-        runs && (details.freeze_notice.is_empty() || session.caller.is_organiser());
+    let shows_results = runs && (details.freeze_notice.is_empty() || session.caller.is_organiser());
+    let is_rehearsal = !details.rehearsal_of.is_empty();
+    let shows_provisional = shows_results && !is_rehearsal;
+    let shows_rehearsal = shows_results && is_rehearsal;
     html! {
         section aria-labelledby="progress" {
             h2 #progress { "Progress" }
@@ -136,6 +138,13 @@ fn progress(details: &Tournament, session: &Session, newest_matches: &Markup) ->
                         "Its "
                         a href={ "/t/" (details.name) "/ranking?edition=" (newest.number) } { "provisional leaderboard" }
                         " becomes official when all its matches are counted."
+                    }
+                }
+                @if shows_rehearsal {
+                    p {
+                        "Its "
+                        a href={ "/t/" (details.name) "/ranking?edition=" (newest.number) } { "leaderboard" }
+                        " is live. It is never official, because this is a rehearsal."
                     }
                 }
             } @else { p { "There are no editions yet." } }

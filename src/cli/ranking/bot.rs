@@ -53,8 +53,9 @@ async fn fetch(
         limit: 1,
         ..Default::default()
     };
-    let GetRankingResponse { columns, official, state, .. } = server.send(request).await?;
-    let status = EditionStatus::of(official, &state);
+    let GetRankingResponse { columns, official, state, rehearsal, .. } =
+        server.send(request).await?;
+    let status = EditionStatus::of(official, &state, rehearsal);
     let request = GetHeadToHeadRequest { leaderboard: Some(leaderboard), bot: bot.clone() };
     let head_to_head = match request.send(server).await {
         Ok(response) => Ok(response.results),

@@ -60,7 +60,7 @@ pub(super) fn reprint(
 
 /// The edition and how many of its matches are counted.
 fn heading(page: &GetRankingResponse) -> String {
-    let status = EditionStatus::of(page.official, &page.state);
+    let status = EditionStatus::of(page.official, &page.state, page.rehearsal);
     let edition = page.edition;
     let counted = page.counted;
     let frozen = non_empty(&page.freeze_notice).map(|text| format!("; {text}")).unwrap_or_default();

@@ -130,7 +130,7 @@ fn is_computing(status: &tonic::Status) -> bool {
 
 /// What the figures answer, and from how much.
 fn heading(all: &GetStatisticsResponse) -> Vec<String> {
-    let status = EditionStatus::of(all.official, &all.state);
+    let status = EditionStatus::of(all.official, &all.state, all.rehearsal);
     let different = if all.distinct_matches < all.matches {
         format!(" ({} different)", all.distinct_matches)
     } else {
