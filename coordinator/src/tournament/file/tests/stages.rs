@@ -73,7 +73,7 @@ fn errors_of_stages_name_the_stage_and_the_line() {
     let error = file("gomoku", "[schedule]\nkind = \"gauntlet\"\npanel = []").unwrap_err();
     assert!(error.to_string().contains("panel = []: it is empty"), "{error}");
     let error = file("gomoku", "[schedule]\nkind = \"gauntlet\"\npanel = [\"a/b/c\"]").unwrap_err();
-    assert!(error.to_string().contains("a/b: "), "{error}");
+    assert!(error.to_string().contains("a/b/c: "), "{error}");
     let error = file("gomoku", "[schedule]\nkind = \"stages\"\nstages = []").unwrap_err();
     assert!(error.to_string().contains("stages"), "{error}");
     let error = file("gomoku", "[schedule]\nkind = \"knockout\"\nseeding = \"first\"").unwrap_err();
