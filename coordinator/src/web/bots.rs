@@ -47,7 +47,7 @@ impl Order {
                 bots.sort_by_cached_key(|bot| (bot.owner.to_lowercase(), by_short_name(&bot.name)));
             }
             Self::State => {
-                bots.sort_by_cached_key(|bot| (bot.state.clone(), by_short_name(&bot.name)))
+                bots.sort_by_cached_key(|bot| (bot.state.clone(), by_short_name(&bot.name)));
             }
         }
     }
