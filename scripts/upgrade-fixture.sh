@@ -39,12 +39,14 @@ start() {
 start
 "$arbiter" tournament create tests/upgrade/gomoku.toml
 "$arbiter" tournament create tests/upgrade/blackjack.toml
-for bot in shapes center; do
-    for twin in 1 2; do "$arbiter" submit gomoku "bots/gomoku/$bot" --house --name "$bot-$twin"; done
-done
-for bot in basic lim17; do
-    for twin in 1 2; do "$arbiter" submit blackjack "bots/blackjack/$bot" --house --name "$bot-$twin"; done
-done
+# Of each pair of twins one is a house bot and one a player's.
+player=$("$arbiter" token create --role player --name ada)
+enter() {
+    "$arbiter" submit "$1" "bots/$1/$2" --house --name "$2-1"
+    ARBITER_TOKEN=$player "$arbiter" submit "$1" "bots/$1/$2" --name "$2-2"
+}
+for bot in shapes center; do enter gomoku "$bot"; done
+for bot in basic lim17; do enter blackjack "$bot"; done
 "$arbiter" tournament start gomoku
 "$arbiter" tournament start blackjack
 until [ "$(ask 'SELECT min(c) FROM (SELECT count(r.number) AS c FROM tournaments t LEFT JOIN results r ON r.tournament = t.id GROUP BY t.id) AS s')" -ge 4 ]; do sleep 0.1; done

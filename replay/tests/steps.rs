@@ -238,7 +238,8 @@ fn clocks_and_forfeits_are_shown_beside_the_board() {
     assert_eq!(step.clocks[0].used, SPENT.wall);
     let html = html(&steps, step);
     assert!(html.contains("<code>&lt;b&gt;(7,7)</code>"), "replies are escaped: {html}");
-    assert!(html.contains("last 2.5 ms, total 2.5 ms"), "{html}");
+    assert!(html.contains("last 2.5 ms of at most 500 ms, total 2.5 ms"), "{html}");
+    assert!(!html.contains("<meter"), "only time banks have a bar: {html}");
     assert!(html.contains("forfeits – illegal: its reply breaks the rules"), "{html}");
     assert!(html.contains("<dt>Limit</dt><dd>"), "{html}");
     let overview = &steps.overview;

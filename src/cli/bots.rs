@@ -65,19 +65,19 @@ impl Bots {
             return print(|out| out.list(json, &players, player_json, table, player_row));
         }
         if let Some(bot) = withdraw {
-            let message = format!("{bot} was withdrawn from {tournament}");
-            client.send(WithdrawBotRequest { tournament, bot })?;
-            return print_line(&message);
+            let request = WithdrawBotRequest { tournament: tournament.clone(), bot };
+            let bot = client.send(request)?.bot;
+            return print_line(&format!("{bot} was withdrawn from {tournament}"));
         }
         if let Some(bot) = reinstate {
-            let message = format!("{bot} was reinstated in {tournament}");
-            client.send(ReinstateBotRequest { tournament, bot })?;
-            return print_line(&message);
+            let request = ReinstateBotRequest { tournament: tournament.clone(), bot };
+            let bot = client.send(request)?.bot;
+            return print_line(&format!("{bot} was reinstated in {tournament}"));
         }
         if let Some(bot) = retry {
-            let message = format!("the trial of {bot} will be repeated");
-            client.send(RetryTrialRequest { tournament, bot, number: 0 })?;
-            return print_line(&message);
+            let status = client.send(RetryTrialRequest { tournament, bot, number: 0 })?;
+            let bot = status.version.unwrap_or_default().bot;
+            return print_line(&format!("the trial of {bot} will be repeated"));
         }
         let bots = client.send(ListBotsRequest { tournament })?.bots;
         let header = ["bot", "owner", "version", "digest", "submitted", ""];

@@ -423,7 +423,8 @@ impl BotService for Scripted {
         request: Request<WithdrawBotRequest>,
     ) -> Answer<WithdrawBotResponse> {
         self.called(&format!("withdraw {}", request.get_ref().bot), &request)?;
-        Ok(Response::new(WithdrawBotResponse {}))
+        let bot = request.into_inner().bot;
+        Ok(Response::new(WithdrawBotResponse { bot }))
     }
 
     async fn reinstate_bot(
@@ -431,7 +432,8 @@ impl BotService for Scripted {
         request: Request<ReinstateBotRequest>,
     ) -> Answer<ReinstateBotResponse> {
         self.called(&format!("reinstate {}", request.get_ref().bot), &request)?;
-        Ok(Response::new(ReinstateBotResponse {}))
+        let bot = request.into_inner().bot;
+        Ok(Response::new(ReinstateBotResponse { bot }))
     }
 }
 

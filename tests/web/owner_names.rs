@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::TestServer;
-use crate::browser::{Browser, rows, text};
+use crate::browser::{Browser, Part, csrf, rows, text};
 use crate::support::service::{done, wait_until};
 use crate::support::{Bots, arbiter};
 
@@ -138,6 +138,11 @@ fn a_player_takes_no_name_of_another_and_no_word_of_an_address() {
     Named::refused(&submit("bob/mybot"), 3, "your bots are named ada/…");
     Named::refused(&submit("versions"), 2, "addresses use the word `versions`");
     Named::refused(&submit("a/b/c"), 2, "cannot be a bot's name");
+    let long = "x".repeat(61);
+    Named::refused(&submit(&long), 2, "is longer than 64 characters; shorten");
+    done(&submit(&long[1..]));
+    // An empty name is no bot's name.
+    Named::refused(&named.call(&server.up.admin(), "bots cup --withdraw", &[""]), 2, "no bot");
     done(&submit("ada/second"));
     // A house bot has the name `eve`, and a player may use it all the same.
     let printed = done(&submit("eve"));
@@ -147,6 +152,28 @@ fn a_player_takes_no_name_of_another_and_no_word_of_an_address() {
     let house = bots.rascal("ada.mybot", "honest", 0, "");
     let output = server.up.command("submit cup --house").arg(&house).output().unwrap();
     Named::refused(&output, 2, "the same name as ada/mybot");
+    named.server.up.close();
+}
+
+#[test]
+fn the_form_updates_a_bot_by_the_name_that_its_page_gives() {
+    let named = Named::open();
+    let Named { ada, server, .. } = &named;
+    let mut browser: Browser = server.browser.clone();
+    browser.log_in(ada);
+    let form = browser.page("/t/cup/submit?bot=ada/mybot");
+    assert!(form.contains("value=\"ada/mybot\""), "{form}");
+    let source = fs::read("bots/rascal/rascal.c").unwrap();
+    for (bot, version) in [("ada/mybot", 2), ("mybot", 2)] {
+        let parts = [
+            Part::text("csrf", &csrf(&form)),
+            Part::text("bot", bot),
+            Part::file("bundle", "rascal.c", &source),
+        ];
+        let response = browser.upload("/t/cup/submit", &parts, &[]);
+        let address = format!("/t/cup/bots/ada/mybot/versions/{version}?done=submit");
+        assert_eq!(response.headers.get("location"), Some(&address), "{}", response.body);
+    }
     named.server.up.close();
 }
 

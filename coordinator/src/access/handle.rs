@@ -1,8 +1,8 @@
 //! Handles of players: the first part of the names of their bots, as `ada` in `ada/mybot`.
 //!
-//! A handle is made from the name of the token when the token is created, so that it does not depend
-//! on who submits first: the seeds of matches derive from the names of bots. It stays for ever, and
-//! no other token ever gets it.
+//! A handle is made from the name of the token when the token is created, so that it does not
+//! depend on who submits first: the seeds of matches derive from the names of bots. It stays for
+//! ever, and no other token ever gets it.
 
 use std::collections::HashSet;
 

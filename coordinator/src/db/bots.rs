@@ -111,7 +111,8 @@ pub async fn named(
     caller: Option<TokenId>,
 ) -> Result<Vec<Bot>> {
     let statement = "
-        SELECT * FROM bots WHERE tournament = $1 AND (name = $2 OR split_part(name, '/', 2) = $2)
+        SELECT * FROM bots
+        WHERE tournament = $1 AND $2 IN (name, substring(name from '[^/]*$'))
         ORDER BY name = $2 DESC, coalesce(owner = $3, false) DESC, id LIMIT 10";
     let query = sqlx::query_as(statement).bind(tournament).bind(name).bind(caller);
     query.fetch_all(db).await

@@ -31,6 +31,8 @@ pub(super) type SharedNames = Cache<String, OnceCell<Arc<HashSet<String>>>>;
 pub(super) const MAX_SHARED: usize = 256;
 /// Maximum age of shared names.
 const MAX_AGE: Duration = Duration::from_secs(2);
+/// Maximum length of the name of a bot, with its owner's handle.
+const MAX_NAME: usize = 64;
 /// The number of bots that an error names.
 const MAX_LISTED: usize = 5;
 
@@ -54,6 +56,9 @@ impl Service {
         let Some(principal) = caller.principal().filter(|one| one.role == Role::Player) else {
             return Ok(None);
         };
+        if principal.handle.is_some() {
+            return Ok(principal.handle.clone());
+        }
         let mut transaction = self.pool.begin().await?;
         let handle = handle::of_token(&mut transaction, principal.id, &principal.name).await?;
         transaction.commit().await?;
@@ -91,6 +96,22 @@ impl Service {
             return Ok((tournament, bot));
         }
         Err(ServiceError::permission_denied(format!("{} belongs to another player", bot.name)))
+    }
+
+    /// The entrant of an edition of a tournament that a request names. A short name means the same
+    /// bot in all editions.
+    pub(super) async fn entrant(
+        &self,
+        caller: &Caller,
+        tournament: TournamentId,
+        roster: &Roster,
+        name: &str,
+    ) -> Result<Entrant> {
+        if let Some(entrant) = roster.find(name) {
+            return Ok(entrant);
+        }
+        let bot = self.bot(caller, tournament, name).await?;
+        roster.find(&bot.name).ok_or_else(|| ServiceError::missing("bot", name))
     }
 
     /// The bot of a submission, which is created if it is new. Other submissions to this bot wait
@@ -162,6 +183,12 @@ async fn own_name(db: &mut PgConnection, principal: &Principal, name: &str) -> R
         let error = format!("addresses use the word `{short}`; choose another name for the bot");
         return Err(ServiceError::invalid_argument(error));
     }
+    let longest = MAX_NAME - handle.len() - 1;
+    if short.len() > longest {
+        return Err(ServiceError::invalid_argument(format!(
+            "{handle}/{short} is longer than {MAX_NAME} characters; shorten {short} to {longest}"
+        )));
+    }
     parse(&format!("{handle}/{short}"))
 }
 
@@ -182,22 +209,6 @@ pub(crate) const RESERVED_BOT_NAMES: [&str; 8] = [
     "versions",
     "withdraw",
 ];
-
-/// The entrant of an edition that a request names.
-pub(super) fn find_entrant(roster: &Roster, caller: &Caller, name: &str) -> Result<Entrant> {
-    if let Some(entrant) = roster.find(name) {
-        return Ok(entrant);
-    }
-    let infos: Vec<_> = roster.iter().filter(|(_, info)| is_named(&info.name, name)).collect();
-    let owner = caller.principal().map(|principal| principal.id.0);
-    let place = choose(infos.iter().map(|(_, info)| (&*info.name, info.owner)), name, owner)?;
-    Ok(infos[place].0)
-}
-
-/// Whether a bot has this name, with or without its owner.
-fn is_named(bot: &str, name: &str) -> bool {
-    bot == name || split_owner(bot).1 == name
-}
 
 /// Which of these bots a request of `caller` names: `bots` are names and owners.
 fn choose<'a>(

@@ -130,7 +130,7 @@ impl Service {
         let subject = format!("{} {}", tournament.name, bot.name);
         let detail = change(json!({"withdrawn": false}), json!({"withdrawn": true}));
         self.commit_change(transaction, principal, "withdraw", &subject, Some(detail)).await?;
-        Ok(WithdrawBotResponse {})
+        Ok(WithdrawBotResponse { bot: bot.name })
     }
 }
 

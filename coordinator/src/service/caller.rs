@@ -19,6 +19,9 @@ pub struct Principal {
     pub(crate) role: Role,
     /// The name of its holder or its purpose.
     pub(crate) name: String,
+    /// With which the names of its bots begin, if it is a player's. Tokens from before there were
+    /// handles have none until they need one.
+    pub(crate) handle: Option<String>,
 }
 
 impl Principal {
@@ -94,7 +97,9 @@ impl Service {
             return Ok(Caller::Rejected(error));
         }
         Ok(match self.find_token(secret, origin).await? {
-            Some(Token { id, role, name, .. }) => Caller::Known(Principal { id, role, name }),
+            Some(Token { id, role, name, handle, .. }) => {
+                Caller::Known(Principal { id, role, name, handle })
+            }
             None => Caller::Rejected(ServiceError::unauthenticated(
                 "the token is unknown, revoked or expired",
             )),

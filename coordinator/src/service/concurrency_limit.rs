@@ -67,7 +67,8 @@ mod tests {
         }
         assert_eq!(limit.acquire(&public).await.unwrap_err().kind(), ErrorKind::ResourceExhausted);
         let name = "organiser".to_owned();
-        let organiser = Caller::Known(Principal { id: TokenId(1), role: Role::Organiser, name });
+        let organiser =
+            Caller::Known(Principal { id: TokenId(1), role: Role::Organiser, name, handle: None });
         assert!(limit.acquire(&organiser).await.unwrap().is_none());
         permits.pop();
         assert!(limit.acquire(&public).await.unwrap().is_some());

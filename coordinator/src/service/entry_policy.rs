@@ -143,6 +143,6 @@ impl Service {
         let before = json!({"stood_down": row.stood_down_reason});
         let detail = change(before, json!({"stood_down": null}));
         self.commit_change(transaction, principal, "reinstate", &subject, Some(detail)).await?;
-        Ok(ReinstateBotResponse {})
+        Ok(ReinstateBotResponse { bot: row.name })
     }
 }

@@ -14,7 +14,6 @@ use arbiter_ranking::Entrant;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::bot_names::find_entrant;
 use super::leaderboard_freeze::Visibility;
 use super::matches::{add_seed, played_match, published_seed};
 use super::rounds::MatchRounds;
@@ -42,13 +41,11 @@ struct MatchFilter {
 }
 
 impl MatchFilter {
-    fn new(request: &ListMatchesRequest, roster: &Roster, caller: &Caller) -> Result<Self> {
-        let entrant = |name: &str| match name {
-            "" => Ok(None),
-            name => find_entrant(roster, caller, name).map(Some),
-        };
-        let bot = entrant(&request.bot)?;
-        let opponent = entrant(&request.opponent)?;
+    fn new(
+        request: &ListMatchesRequest,
+        bot: Option<Entrant>,
+        opponent: Option<Entrant>,
+    ) -> Result<Self> {
         if bot.is_none() && opponent.is_some() {
             let error = "`opponent` needs `bot`: name the two bots that met";
             return Err(ServiceError::invalid_argument(error));
@@ -115,7 +112,13 @@ impl Service {
         let row = self.tournament(&request.tournament).await?;
         let visibility = self.visibility(&row, caller)?;
         let roster = Roster::of(&self.pool, edition.id).await?;
-        let filter = MatchFilter::new(&request, &roster, caller)?;
+        let entrant = async |name: &str| match name {
+            "" => Ok(None),
+            name => self.entrant(caller, row.id, &roster, name).await.map(Some),
+        };
+        let bot = entrant(&request.bot).await?;
+        let opponent = entrant(&request.opponent).await?;
+        let filter = MatchFilter::new(&request, bot, opponent)?;
         if let Some(bot) = filter.bot
             && let Some(info) = roster.get(bot)
             && request.version != 0

@@ -5,7 +5,6 @@ use arbiter_proto::ids::{EditionId, LotId, MatchId, MatchName, MatchNumber};
 use arbiter_proto::v1::{self, GetMatchRequest, ListMatchesRequest, MatchSeat, MatchStatus};
 use arbiter_ranking::Entrant;
 
-use super::bot_names::find_entrant;
 use super::bots::evidence_message;
 use super::leaderboard_freeze::{hide_players, hide_result};
 use super::{Caller, DefaultEdition, Result, Service, ServiceError, micros};
@@ -162,7 +161,7 @@ impl Service {
         let roster = Roster::of(&self.pool, edition.id).await?;
         let entrant = match bot.as_str() {
             "" => None,
-            name => Some(find_entrant(&roster, caller, name)?),
+            name => Some(self.entrant(caller, edition.tournament, &roster, name).await?),
         };
         let first = MatchNumber(after.map_or(0, |after| after.saturating_add(1)).max(0));
         let _permit = self.permit(caller).await?;

@@ -102,7 +102,7 @@ impl Service {
             };
             let log = match self.get_bot_log(caller, request).await {
                 Ok(log) => log,
-                // The tournament was deleted, or the bot renamed, since the bots were listed.
+                // The tournament was deleted since the bots were listed.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };

@@ -12,7 +12,6 @@ use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
 use std::sync::Arc;
 
-use super::bot_names::find_entrant;
 use super::leaderboard_freeze::freeze_notice;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{self, Edition};
@@ -37,7 +36,9 @@ impl Service {
         GetStandingRequest { leaderboard: board, bot }: GetStandingRequest,
     ) -> Result<GetStandingResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
-        let place = place_of(&board, caller, &bot)?;
+        let entrant = self.entrant(caller, edition.tournament, &board.roster, &bot).await?;
+        let ranked = board.place(entrant).ok_or_else(|| ServiceError::missing("bot", &bot))?;
+        let place = place(&board, ranked);
         let columns = board.game.ranking_columns().into_iter().map(str::to_owned).collect();
         Ok(GetStandingResponse { edition: edition.number, standing: Some(place), columns })
     }
@@ -48,7 +49,7 @@ impl Service {
         GetHeadToHeadRequest { leaderboard: board, bot }: GetHeadToHeadRequest,
     ) -> Result<GetHeadToHeadResponse> {
         let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
-        let entrant = find_entrant(&board.roster, caller, &bot)?;
+        let entrant = self.entrant(caller, edition.tournament, &board.roster, &bot).await?;
         let meetings = self.head_to_heads(&edition, PairFilter::One(entrant), caller).await?;
         let mut results: Vec<_> = board
             .roster
@@ -256,12 +257,6 @@ pub(super) fn places_with_text<'a>(
 pub(super) fn page_limit(limit: u32) -> usize {
     let limit = if limit == 0 { DEFAULT_PLACES } else { limit.min(MAX_PLACES) };
     limit as usize
-}
-
-/// The place of the bot with this name.
-fn place_of(board: &Leaderboard, caller: &Caller, bot: &str) -> Result<Standing> {
-    let ranked = board.place(find_entrant(&board.roster, caller, bot)?);
-    ranked.map(|ranked| place(board, ranked)).ok_or_else(|| ServiceError::missing("bot", bot))
 }
 
 /// A place as a message.

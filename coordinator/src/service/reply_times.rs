@@ -8,7 +8,6 @@ use arbiter_proto::trial::ReplyTimeSummary;
 use arbiter_proto::v1::{GetReplyTimesRequest, GetReplyTimesResponse, ReplyTimeBin};
 use arbiter_ranking::Entrant;
 
-use super::bot_names::find_entrant;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::{Edition, EditionState};
 use crate::db::{played_matches, records, tournaments};
@@ -29,7 +28,7 @@ impl Service {
         let (edition, _) = self.edition_of(board, DefaultEdition::Official, caller).await?;
         self.require_results(&edition, caller).await?;
         let board = self.boards.get(&edition).await?;
-        let entrant = find_entrant(&board.roster, caller, &bot)?;
+        let entrant = self.entrant(caller, edition.tournament, &board.roster, &bot).await?;
         let is_running = matches!(edition.state, EditionState::Planning | EditionState::Running);
         let key = (edition.id, entrant);
         // A result that was cached before the end of the edition is incomplete.

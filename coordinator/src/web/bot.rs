@@ -90,7 +90,7 @@ pub(super) async fn show(
         (opponents(&links, &stats.head_to_head))
         (forfeit_table(&forfeits))
         (data_links("Data of this bot", &[
-            DataLink::Json(format!("tournaments/{tournament}/bots/{}", escape(&name))),
+            DataLink::Json(format!("tournaments/{tournament}/bots/{name}")),
             DataLink::Csv(format!("/t/{tournament}/matches.csv?bot={}", escape(&name))),
         ]))
     };

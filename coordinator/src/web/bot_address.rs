@@ -25,24 +25,28 @@ pub(super) async fn join_owner(mut request: Request, next: Next) -> Response {
 
 /// The address with both parts of the bot's name in one segment. `None` if it is so already.
 fn joined(uri: &Uri) -> Option<Uri> {
-    let mut segments: Vec<_> = uri.path().split('/').map(str::to_owned).collect();
-    let is_prefix = |prefix: &&&[&str]| {
-        let has_names = segments.len() > prefix.len() + 1;
-        let pairs = prefix.iter().zip(&segments);
-        has_names && pairs.into_iter().all(|(part, segment)| *part == "*" || part == segment)
-    };
-    let owner = PREFIXES.iter().find(is_prefix)?.len();
-    let short = segments.remove(owner + 1);
-    if short.is_empty() || RESERVED_BOT_NAMES.contains(&&*short) {
-        return None;
-    }
-    segments[owner].push_str("%2F");
-    segments[owner].push_str(&short);
-    let path = segments.join("/");
+    let path = joined_path(uri.path())?;
     let text = uri.query().map_or_else(|| path.clone(), |query| format!("{path}?{query}"));
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(text.parse::<PathAndQuery>().ok()?);
     Uri::from_parts(parts).ok()
+}
+
+/// The path with both parts of the bot's name in one segment. `None` if it is so already.
+pub(super) fn joined_path(path: &str) -> Option<String> {
+    let is_prefix = |prefix: &&&[&str]| {
+        let mut segments = path.split('/');
+        prefix.iter().all(|part| segments.next().is_some_and(|one| *part == "*" || *part == one))
+    };
+    let prefix = PREFIXES.iter().find(is_prefix)?.len();
+    let mut parts = path.splitn(prefix + 3, '/');
+    let before: Vec<_> = parts.by_ref().take(prefix + 1).collect();
+    let short = parts.next()?;
+    if short.is_empty() || RESERVED_BOT_NAMES.contains(&short) {
+        return None;
+    }
+    let after = parts.next().map_or_else(String::new, |after| format!("/{after}"));
+    Some(format!("{}%2F{short}{after}", before.join("/")))
 }
 
 #[cfg(test)]

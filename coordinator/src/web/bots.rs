@@ -3,7 +3,6 @@
 
 use std::cmp::Reverse;
 
-use arbiter_games::split_owner;
 use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{Bot, InvitedPlayer, ListBotsRequest, ListInvitedRequest, Version};
 use axum::extract::{Path, Query};
@@ -15,7 +14,7 @@ use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::layout;
 use super::session::Session;
-use super::tournament_links::TournamentLinks;
+use super::tournament_links::{TournamentLinks, by_short_name};
 use super::tournament_page::{Tab, TournamentPage};
 
 const BOTS_PER_PAGE: usize = 200;
@@ -43,18 +42,15 @@ impl Order {
     fn sort(self, bots: &mut [Bot]) {
         match self {
             Self::Newest => bots.sort_by_key(|bot| Reverse(last_submission(bot))),
-            Self::Name => bots.sort_by_key(by_name),
+            Self::Name => bots.sort_by_cached_key(|bot| by_short_name(&bot.name)),
             Self::Owner => {
-                bots.sort_by_key(|bot| (bot.owner.to_lowercase(), by_name(bot)));
+                bots.sort_by_cached_key(|bot| (bot.owner.to_lowercase(), by_short_name(&bot.name)));
             }
-            Self::State => bots.sort_by_key(|bot| (bot.state.clone(), by_name(bot))),
+            Self::State => {
+                bots.sort_by_cached_key(|bot| (bot.state.clone(), by_short_name(&bot.name)))
+            }
         }
     }
-}
-
-/// Sorts by the short name, then by the owner.
-fn by_name(bot: &Bot) -> (String, String) {
-    (split_owner(&bot.name).1.to_lowercase(), bot.name.to_lowercase())
 }
 
 /// The query string of the page.

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 /// Smaller pages are not compressed, in bytes.
 const MIN_BYTES: u64 = 1 << 10;
 /// Larger pages are not compressed, in bytes: that would delay others too long.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 256 << 10;
 
 /// Whether the sender of a request with these headers accepts this content encoding.
 pub(super) fn accepts(headers: &HeaderMap, encoding: &str) -> bool {

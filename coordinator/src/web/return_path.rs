@@ -5,6 +5,8 @@
 
 use axum::http::{HeaderMap, header};
 
+use super::bot_address::joined_path;
+
 /// Longer paths are ignored, in bytes.
 const MAX_BYTES: usize = 2000;
 
@@ -75,7 +77,9 @@ impl ReturnPath {
 
 /// The page with the form of an address that only accepts forms.
 fn form_page(text: &str) -> Option<String> {
-    let path = text.split(['?', '#']).next().unwrap_or(text);
+    let sent = text.split(['?', '#']).next().unwrap_or(text);
+    let joined = joined_path(sent);
+    let path = joined.as_deref().unwrap_or(sent);
     let find = |(address, page): (&str, &str)| Some(filled(page, &parameters(address, path)?));
     FORM_PAGES.into_iter().find_map(find)
 }
@@ -128,6 +132,8 @@ mod tests {
             ("/t/cup/start?done=x#y", "/t/cup/organise"),
             ("/t/cup/announcements/3/remove", "/t/cup/organise"),
             ("/t/cup/bots/ada/versions/2/retry", "/t/cup/bots/ada/versions/2"),
+            ("/t/cup/bots/ada/mybot/withdraw", "/t/cup/bots/ada%2Fmybot"),
+            ("/t/cup/bots/ada/mybot", "/t/cup/bots/ada/mybot"),
             ("/workers/suspend", "/workers"),
             ("/t/cup/matches/7", "/t/cup/matches/7"),
         ] {

@@ -17,7 +17,7 @@ use super::chart::{self, Interval};
 use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::session::Session;
-use super::tournament_links::TournamentLinks;
+use super::tournament_links::{TournamentLinks, by_short_name};
 use super::tournament_page::{Tab, TournamentPage};
 use super::{layout, leaderboard};
 use crate::service::ErrorKind;
@@ -158,7 +158,7 @@ fn sort(rows: &mut [BotStatistics], order: Order) {
         Order::Mean => rows.sort_by(descending(|row| Some(row.mean))),
         Order::Rating => rows.sort_by(descending(|row| row.rating)),
         Order::First => rows.sort_by(descending(|row| row.top.first().copied())),
-        Order::Bot => rows.sort_by(|a, b| a.bot.cmp(&b.bot)),
+        Order::Bot => rows.sort_by_cached_key(|row| by_short_name(&row.bot)),
     }
 }
 
@@ -246,7 +246,7 @@ fn probabilities(tournament: &TournamentLinks, all: &GetStatisticsResponse) -> M
     };
     let compared: Vec<_> = all.statistics.iter().filter(is_compared).collect();
     let mut heads = vec![html! { "Bot" }];
-    heads.extend(compared.iter().map(|column| html! { span { (column.bot) } }));
+    heads.extend(compared.iter().map(|column| html! { span { (tournament.label(&column.bot)) } }));
     let row = |row: &&BotStatistics| {
         html! {
             th scope="row" { (tournament.bot(&row.bot)) }

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::pin::Pin;
 
+use arbiter_games::{EntrantName, split_owner};
 use arbiter_packages::{MAX_SOURCE_FILE, SourceFile};
 use arbiter_proto::v1::{
     Bot, GetTournamentRequest, ListBotsRequest, Submission, Tournament, Version,
@@ -112,12 +113,12 @@ async fn forward_upload(
         }
     }
     let source = SourceFile::new(&file, contents).map_err(bad_request)?;
-    let name = match bot {
-        "" => source.name.ok_or_else(|| bad_request("enter a name for the bot"))?,
+    let name: EntrantName = match bot {
+        "" => source.name.ok_or_else(|| bad_request("enter a name for the bot"))?.into(),
         name => name.parse().map_err(bad_request)?,
     };
-    let bot = name.as_str().to_owned();
-    let packed = tokio::task::spawn_blocking(move || source.bot.tar_gz(&bot)).await;
+    let short = split_owner(name.as_str()).1.to_owned();
+    let packed = tokio::task::spawn_blocking(move || source.bot.tar_gz(&short)).await;
     let packed = packed.map_err(|_| WebError::from(ServiceError::stopping()))?;
     let archive = packed.map_err(bad_request)?;
     submit(name.as_str(), Box::pin(tokio_stream::once(Ok(archive)))).await
@@ -180,12 +181,13 @@ fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> M
             p {
                 label for="bot" { "Bot name" }
                 input #bot name="bot" value=(bot) maxlength="64"
-                    pattern="[A-Za-z0-9._\\-]+" list="own" autocomplete="off"
+                    pattern="([a-z0-9\\-]+/)?[A-Za-z0-9._\\-]+" list="own" autocomplete="off"
                     aria-describedby="bot-help";
                 datalist #own { @for bot in own_bots { option value=(bot.name) {} } }
                 small #bot-help {
-                    "To update a bot, enter its name. A new name creates a new bot. Names have 1 to 64 "
-                    "characters: letters (A–Z, a–z), digits, dots, underscores and hyphens. Without a "
+                    "To update a bot, enter its name. A new name creates a new bot. Names have "
+                    "letters (A–Z, a–z), digits, dots, underscores and hyphens, and at most 64 "
+                    "characters with your own name before them. Without a "
                     "name, a single file gives the bot its own: " code { "mybot.py" } " becomes "
                     code { "mybot" } "."
                 }

@@ -72,6 +72,11 @@ impl TournamentLinks {
     }
 }
 
+/// Sorts bots by their short names, then by their owners.
+pub(super) fn by_short_name(bot: &str) -> (String, String) {
+    (split_owner(bot).1.to_lowercase(), bot.to_lowercase())
+}
+
 impl fmt::Display for TournamentLinks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.tournament)

@@ -41,10 +41,11 @@ async fn fetch(
     bot: &str,
 ) -> Result<BotRanking, Failure> {
     let tournament = leaderboard.tournament.clone();
-    let bot = bot.to_owned();
-    let standing = server
-        .send(GetStandingRequest { leaderboard: Some(leaderboard.clone()), bot: bot.clone() })
-        .await?;
+    let request =
+        GetStandingRequest { leaderboard: Some(leaderboard.clone()), bot: bot.to_owned() };
+    let standing = server.send(request).await?;
+    // The request may have left out the owner.
+    let bot = standing.standing.as_ref().map_or_else(|| bot.to_owned(), |found| found.bot.clone());
     // Use the edition of this standing, even if another one becomes official meanwhile.
     let leaderboard = LeaderboardRef { edition: Some(standing.edition), ..leaderboard };
     let request = GetRankingRequest {

@@ -72,7 +72,7 @@ fn errors_of_stages_name_the_stage_and_the_line() {
     assert!(error.to_string().contains("there is no former stage"), "{error}");
     let error = file("gomoku", "[schedule]\nkind = \"gauntlet\"\npanel = []").unwrap_err();
     assert!(error.to_string().contains("panel = []: it is empty"), "{error}");
-    let error = file("gomoku", "[schedule]\nkind = \"gauntlet\"\npanel = [\"a/b\"]").unwrap_err();
+    let error = file("gomoku", "[schedule]\nkind = \"gauntlet\"\npanel = [\"a/b/c\"]").unwrap_err();
     assert!(error.to_string().contains("a/b: "), "{error}");
     let error = file("gomoku", "[schedule]\nkind = \"stages\"\nstages = []").unwrap_err();
     assert!(error.to_string().contains("stages"), "{error}");
