@@ -162,12 +162,9 @@ impl Service {
             }
             None => None,
         };
-        let is_played = match leader {
-            Some(_) => true,
-            None => {
-                let all = editions::of_tournament(&self.pool, tournament.id).await?;
-                all.iter().any(|edition| edition.counted > 0)
-            }
+        let is_played = leader.is_some() || {
+            let all = editions::of_tournament(&self.pool, tournament.id).await?;
+            all.iter().any(|edition| edition.counted > 0)
         };
         let running = match running {
             Some(edition) => Some(self.edition_message(edition, None).await?),

@@ -49,7 +49,8 @@ impl Service {
         tournament: &Tournament,
         edition: &Edition,
     ) -> Result<(TournamentFile, EditionSource)> {
-        // The edition may keep earlier settings: another game package, or other ranks of house bots.
+        // The edition may keep earlier settings, with another game package or value of
+        // `house.ranked`.
         let settings = tournaments::of_edition(&self.pool, edition.id).await?.settings;
         let file = TournamentFile::from_json(self.queue.games(), &settings);
         let file = file.map_err(|error| {
