@@ -139,7 +139,7 @@ async fn house_bots_cannot_change_after_entry_has_closed() {
         }
     }
     let error = reinstate("cup", "player").await.unwrap_err();
-    assert_eq!(error.message(), "player is not suspended");
+    assert_eq!(error.message(), "player/player is not suspended");
     withdraw("cup", "player").await.unwrap();
     withdraw("plain", "house").await.unwrap();
     server.stop().await;
