@@ -343,6 +343,7 @@ async fn invalid_names_and_games_are_refused() {
             seed_hash: [0; 32],
             beacon: None,
             presentation: &Presentation::default(),
+            rehearsal_of: None,
         };
         refusal(tournaments::create(&database.pool, &new, START).await)
     };

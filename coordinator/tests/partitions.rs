@@ -9,15 +9,16 @@ use arbiter_coordinator::coordinator::Records;
 use arbiter_coordinator::database_clock::Clock;
 use arbiter_coordinator::db::matches::{Match, Seats};
 use arbiter_coordinator::db::tokens::{self, Role};
-use arbiter_coordinator::db::tournaments::{self, TournamentState};
+use arbiter_coordinator::db::tournaments::{self, NewTournament, Presentation, TournamentState};
 use arbiter_coordinator::db::{
     absences, bot_list, bot_state, deleted_tournaments, editions, partitions, results, versions,
 };
 use arbiter_coordinator::queue::NewLot;
 use arbiter_coordinator::retention::Cleaner;
-use arbiter_games::{RULES_VERSION, gomoku};
+use arbiter_games::{RULES_VERSION, Seed, gomoku};
 use arbiter_proto::ids::{EditionId, LotNumber, MatchNumber, TournamentId, VersionId};
 use arbiter_ranking::Entrant;
+use serde_json::json;
 use sqlx::{AssertSqlSafe, PgPool};
 use support::planning::Planning as _;
 use support::test_clock::AtTime as _;
@@ -353,4 +354,35 @@ async fn statements_read_one_partition() {
         assert!(plan.contains("Subplans Removed") || plan.contains("never executed"), "{plan}");
         sqlx::raw_sql("DEALLOCATE statement").execute(&mut *connection).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_rehearsal_takes_no_partitions_so_it_blocks_no_other_tournament() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let create = async |name: &str, rehearsal_of| {
+        let new = NewTournament {
+            name,
+            game: "gomoku",
+            settings: &json!({}),
+            seed: Seed([0; 32]),
+            seed_hash: [0; 32],
+            beacon: None,
+            presentation: &Presentation::default(),
+            rehearsal_of,
+        };
+        let mut transaction = pool.begin().await.unwrap();
+        let id = tournaments::create(&mut *transaction, &new, START).await.unwrap();
+        (transaction, id)
+    };
+    let (cup, id) = create("cup", None).await;
+    cup.commit().await.unwrap();
+    assert!(partitions::exist(pool, id).await.unwrap());
+    // The transaction of a rehearsal lasts as long as the planning of its edition.
+    let (rehearsal, first) = create("first", Some("cup")).await;
+    let (other, second) = create("other", None).await;
+    other.commit().await.unwrap();
+    rehearsal.commit().await.unwrap();
+    assert!(!partitions::exist(pool, first).await.unwrap());
+    assert!(partitions::exist(pool, second).await.unwrap());
 }

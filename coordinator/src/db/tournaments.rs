@@ -73,6 +73,8 @@ pub struct NewTournament<'a> {
     pub beacon: Option<&'a str>,
     /// What the public sees of it.
     pub presentation: &'a Presentation,
+    /// The name of the tournament that it rehearses, if it is a rehearsal.
+    pub rehearsal_of: Option<&'a str>,
 }
 
 /// A public beacon: a value that a third party publishes after entry has closed.
@@ -290,8 +292,8 @@ pub async fn create(
 ) -> Result<TournamentId> {
     let statement = "
         INSERT INTO tournaments (name, game, settings, seed, seed_hash, created_at, beacon, title,
-            description, replays)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id";
+            description, replays, rehearsal_of)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id";
     let Presentation { title, description, replays } = new.presentation;
     sqlx::query_scalar(statement)
         .bind(new.name)
@@ -304,6 +306,7 @@ pub async fn create(
         .bind(title)
         .bind(description)
         .bind(replays)
+        .bind(new.rehearsal_of)
         .fetch_one(db)
         .await
 }
@@ -362,16 +365,6 @@ pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<T
 /// All tournaments, newest first.
 pub async fn list(db: impl PgExecutor<'_>) -> Result<Vec<Tournament>> {
     sqlx::query_as(existing!("ORDER BY t.id DESC")).fetch_all(db).await
-}
-
-/// Marks a new tournament as the rehearsal of another one.
-pub async fn set_rehearsal(
-    db: impl PgExecutor<'_>,
-    id: TournamentId,
-    original: &str,
-) -> Result<()> {
-    let statement = "UPDATE tournaments SET rehearsal_of = $2 WHERE id = $1";
-    sqlx::query(statement).bind(id).bind(original).execute(db).await.map(drop)
 }
 
 /// The names of the rehearsals of a tournament, newest first.

@@ -94,6 +94,25 @@ pub async fn create(
     file: &TournamentFile,
     now: OffsetDateTime,
 ) -> Result<Tournament, CreateError> {
+    store(db, file, None, now).await
+}
+
+/// Creates the rehearsal of the tournament `original`.
+pub async fn create_rehearsal(
+    db: &mut PgConnection,
+    file: &TournamentFile,
+    original: &str,
+    now: OffsetDateTime,
+) -> Result<Tournament, CreateError> {
+    store(db, file, Some(original), now).await
+}
+
+async fn store(
+    db: &mut PgConnection,
+    file: &TournamentFile,
+    rehearsal_of: Option<&str>,
+    now: OffsetDateTime,
+) -> Result<Tournament, CreateError> {
     if let (Some(_), Some(closes)) = (&file.beacon, file.submissions.closes)
         && closes.0 <= now
     {
@@ -111,6 +130,7 @@ pub async fn create(
         seed_hash: *blake3::hash(&seed.0).as_bytes(),
         beacon: file.beacon.as_deref(),
         presentation: &file.presentation,
+        rehearsal_of,
     };
     let id = tournaments::create(&mut *db, &new, now).await.map_err(|error| {
         let name = file.name.clone();

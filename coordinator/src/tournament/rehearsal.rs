@@ -135,8 +135,7 @@ async fn create(
     }
     let rehearsal_name = free_name(&mut *db, &name).await?;
     let file = rehearsal_file(file, original, rehearsal_name, now);
-    let created = lifecycle::create(&mut *db, &file, now).await?;
-    tournaments::set_rehearsal(&mut *db, created.id, &name).await?;
+    let created = lifecycle::create_rehearsal(&mut *db, &file, &name, now).await?;
     if let Some(package) = &file.package {
         packages::add(&mut *db, created.id, package.bundle.0.as_bytes()).await?;
     }

@@ -114,6 +114,7 @@ impl Database {
 
     pub(crate) async fn tournament(&self, name: &str, game: Game) -> TournamentId {
         let new = NewTournament {
+            rehearsal_of: None,
             name,
             game: game.as_str(),
             settings: &json!({ "schedule": { "kind": "round_robin" } }),
