@@ -86,12 +86,13 @@ impl Service {
         name: &str,
     ) -> Result<(Tournament, bots::Bot)> {
         let tournament = self.tournament(tournament).await?;
-        let named = bots::named(&self.pool, tournament.id, name, Some(principal.id)).await?;
-        let is_own = |bot: &&bots::Bot| bot.owner == Some(principal.id.0);
-        if let Some(own) = named.iter().find(is_own) {
-            return Ok((tournament, own.clone()));
-        }
-        let bot = self.bot(&Caller::Known(principal.clone()), tournament.id, name).await?;
+        let mut named = bots::named(&self.pool, tournament.id, name, Some(principal.id)).await?;
+        let owner = Some(principal.id.0);
+        let place = match named.iter().position(|bot| bot.owner == owner) {
+            Some(own) => own,
+            None => choose(named.iter().map(|bot| (&*bot.name, bot.owner)), name, owner)?,
+        };
+        let bot = named.swap_remove(place);
         if principal.owns(&bot) {
             return Ok((tournament, bot));
         }
