@@ -21,7 +21,7 @@ use thiserror::Error;
 pub(crate) use crate::clock::Allowance;
 use crate::clock::Micros;
 use crate::move_form::{FormFields, MoveForm, REPLY};
-use crate::name::BotName;
+use crate::name::EntrantName;
 use crate::picture::{Frame, Key, Picture};
 pub(crate) use crate::seat::Seat;
 
@@ -240,7 +240,7 @@ impl<T: MatchState + Clone + 'static> Fork for T {
 pub trait MatchView: Any + fmt::Debug + Fork {
     /// The picture of the match between bots of these names, seat 1 first. It contains only what
     /// the player of the seat `viewer` may see; without a viewer it contains everything.
-    fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture;
+    fn picture(&self, names: &[EntrantName], viewer: Option<Seat>) -> Picture;
 
     /// A key of the picture: equal keys mean equal pictures.
     fn picture_key(&self) -> Key;

@@ -7,9 +7,6 @@ use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
-/// The maximum length of a name, in bytes.
-const MAX_LENGTH: usize = 64;
-
 /// A bot's name: `[A-Za-z0-9._-]+`, at most 64 characters. `.` and `..` are excluded because they
 /// are names of directories, and `TIE` because gomoku sends it instead of a winner's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -17,6 +14,9 @@ const MAX_LENGTH: usize = 64;
 pub struct BotName(String);
 
 impl BotName {
+    /// The maximum length of a name, in bytes.
+    pub const MAX_LENGTH: usize = 64;
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -38,7 +38,8 @@ impl fmt::Display for BotName {
 /// A text that cannot be a bot's name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` cannot be a bot's name: use 1 to {MAX_LENGTH} of A-Z a-z 0-9 . _ - but not TIE, . or .."
+    "`{0}` cannot be a bot's name: use 1 to {max} of A-Z a-z 0-9 . _ - but not TIE, . or ..",
+    max = BotName::MAX_LENGTH
 )]
 pub struct BotNameError(pub String);
 
@@ -47,7 +48,7 @@ impl FromStr for BotName {
 
     fn from_str(text: &str) -> Result<Self, BotNameError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let fits = (1..=MAX_LENGTH).contains(&text.len()) && text.bytes().all(allowed);
+        let fits = (1..=Self::MAX_LENGTH).contains(&text.len()) && text.bytes().all(allowed);
         if fits && ![".", "..", "TIE"].contains(&text) {
             Ok(Self(text.to_string()))
         } else {

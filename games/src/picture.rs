@@ -12,7 +12,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::name::BotName;
+use crate::name::EntrantName;
 use crate::seat::Seat;
 
 /// A picture of a match at one moment.
@@ -322,9 +322,9 @@ pub fn can_see(viewer: Option<Seat>, seat: Seat) -> bool {
 
 impl Picture {
     /// The last picture that a game package drew, or the names of the bots if it drew none.
-    pub fn of_frame(frame: Option<&Frame>, names: &[BotName]) -> Self {
+    pub fn of_frame(frame: Option<&Frame>, names: &[EntrantName]) -> Self {
         let Some(Frame { svg, caption }) = frame else {
-            let names: Vec<_> = names.iter().map(BotName::as_str).collect();
+            let names: Vec<_> = names.iter().map(EntrantName::as_str).collect();
             return Self { caption: names.join(", "), parts: Vec::new() };
         };
         Self { caption: caption.clone(), parts: vec![Part::Image { svg: svg.clone() }] }
@@ -332,8 +332,8 @@ impl Picture {
 }
 
 /// The name of the bot at a seat.
-pub fn name(names: &[BotName], seat: Seat) -> &str {
-    names.get(seat.index()).map_or("?", BotName::as_str)
+pub fn name(names: &[EntrantName], seat: Seat) -> &str {
+    names.get(seat.index()).map_or("?", EntrantName::as_str)
 }
 
 /// A change with its sign.

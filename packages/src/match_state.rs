@@ -19,7 +19,7 @@ use std::sync::Arc;
 use arbiter_games::move_form::{FormFields, MoveForm};
 use arbiter_games::picture::{Key, Picture};
 use arbiter_games::{
-    Allowance, BotName, ExpectedReply, Forfeit, Frame, Illegal, MatchState, MatchView, Message,
+    Allowance, EntrantName, ExpectedReply, Forfeit, Frame, Illegal, MatchState, MatchView, Message,
     Micros, Note, Seat, SeatResult, Step,
 };
 
@@ -304,7 +304,7 @@ impl MatchState for PackageMatch {
 }
 
 impl MatchView for PackageMatch {
-    fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[EntrantName], viewer: Option<Seat>) -> Picture {
         Picture::of_frame(self.frame(viewer), names)
     }
 

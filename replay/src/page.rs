@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead};
 
 use arbiter_games::picture::name;
-use arbiter_games::{BotName, Games, Seat, SeatResult};
+use arbiter_games::{EntrantName, Games, Seat, SeatResult};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -89,7 +89,7 @@ impl PackedSteps {
 
     fn page(&self, overview: &Overview, options: PageOptions<'_>) -> String {
         let PageOptions { title, style, back, .. } = options;
-        let names: Vec<_> = overview.names.iter().map(BotName::as_str).collect();
+        let names: Vec<_> = overview.names.iter().map(EntrantName::as_str).collect();
         let names = names.join(", ");
         let title = title.unwrap_or(&names);
         let shown = self.first.as_ref();

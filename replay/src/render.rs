@@ -1,7 +1,7 @@
 //! Renders a step as a fragment of a page.
 
 use arbiter_games::picture::name;
-use arbiter_games::{Allowance, BotName, Forfeit, Micros, Seat, SeatResult};
+use arbiter_games::{Allowance, EntrantName, Forfeit, Micros, Seat, SeatResult};
 use maud::{Markup, PreEscaped, html};
 
 use crate::steps_builder::{Clock, Step, StepForfeit};
@@ -9,11 +9,11 @@ use crate::visible_text::without_bidi_controls;
 
 impl Step {
     /// Renders the step of a match between bots of these names.
-    pub fn render(&self, names: &[BotName]) -> Markup {
+    pub fn render(&self, names: &[EntrantName]) -> Markup {
         PreEscaped(without_bidi_controls(self.markup(names).into_string()))
     }
 
-    fn markup(&self, names: &[BotName]) -> Markup {
+    fn markup(&self, names: &[EntrantName]) -> Markup {
         html! {
             article.step data-step=(self.index) {
                 @if let Some(seat) = self.seat {
@@ -46,7 +46,7 @@ impl Step {
 }
 
 /// The seat and the name of a bot.
-pub(crate) fn who(seat: Seat, names: &[BotName]) -> Markup {
+pub(crate) fn who(seat: Seat, names: &[EntrantName]) -> Markup {
     html! { span class={ "who seat" (seat) } { (seat) " " (name(names, seat)) } }
 }
 
@@ -86,7 +86,7 @@ fn evidence(forfeit: &StepForfeit, has_reply: bool) -> Markup {
 }
 
 /// The result of the match.
-fn result(standings: &[SeatResult], names: &[BotName]) -> Markup {
+fn result(standings: &[SeatResult], names: &[EntrantName]) -> Markup {
     html! {
         table.result {
             caption { "Result" }
@@ -112,7 +112,7 @@ pub(crate) fn score(standing: &SeatResult) -> String {
 }
 
 /// The clocks of all seats: times and, in games with a time bank, a bar of its rest.
-fn clocks(clocks: &[Clock], names: &[BotName], time: Micros) -> Markup {
+fn clocks(clocks: &[Clock], names: &[EntrantName], time: Micros) -> Markup {
     html! {
         section.clocks aria-label="Clocks" {
             p { "Clocks after " (time.rounded()) }

@@ -7,7 +7,7 @@ use std::io::BufRead;
 use std::ops::Range;
 
 use arbiter_games::{
-    Allowance, BotName, ExpectedReply, Forfeit, Games, MatchState, Message, Micros, TimeSpent,
+    Allowance, EntrantName, ExpectedReply, Forfeit, Games, MatchState, Message, Micros, TimeSpent,
 };
 
 use crate::lines::{Difference, Lines, read_header};
@@ -42,7 +42,7 @@ pub fn visit_steps(
     games: &Games,
     record: impl BufRead,
     (requested, shown): (Range<usize>, &ShownNames),
-    mut visit: impl FnMut(&[BotName], Step),
+    mut visit: impl FnMut(&[EntrantName], Step),
 ) -> Result<Overview, Difference> {
     let mut lines = Lines::new(record);
     let mut builder = StepsBuilder::new(requested, shown, &mut visit);

@@ -5,7 +5,9 @@ use std::fmt;
 use std::ops::Range;
 
 use arbiter_games::picture::{self, Key};
-use arbiter_games::{Allowance, BotName, ClockKind, Forfeit, Micros, Seat, SeatResult, TimeSpent};
+use arbiter_games::{
+    Allowance, BotName, ClockKind, EntrantName, Forfeit, Micros, Seat, SeatResult, TimeSpent,
+};
 
 use crate::draw::{Picture, draw};
 use crate::record_line::{SeatLine, names};
@@ -23,7 +25,7 @@ pub struct Steps {
 #[derive(Clone, Debug, Default)]
 pub struct Overview {
     /// The names of the bots, seat 1 first.
-    pub names: Vec<BotName>,
+    pub names: Vec<EntrantName>,
     /// The number of steps of the match.
     pub total: usize,
     /// The names and first steps of the chapters of the match, such as deals or rounds. Empty in
@@ -110,10 +112,10 @@ pub struct Clock {
 
 /// Names to show instead of names in a record: those of bots of a tournament are longer there, with
 /// their owners. Names that are missing are shown as they are.
-pub type ShownNames = HashMap<BotName, BotName>;
+pub type ShownNames = HashMap<BotName, EntrantName>;
 
 /// Receives the requested steps.
-pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[BotName], Step);
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[EntrantName], Step);
 
 /// Collects the steps during a replay.
 pub(crate) struct StepsBuilder<'a> {
@@ -149,7 +151,10 @@ impl<'a> StepsBuilder<'a> {
     pub(crate) fn prepare(&mut self, seats: &[SeatLine], clock: ClockKind) {
         self.cpu = clock == ClockKind::Cpu;
         self.clocks = vec![Clock::default(); seats.len()];
-        let shown = |name: BotName| self.shown.get(&name).cloned().unwrap_or(name);
+        let shown = |name: BotName| match self.shown.get(&name) {
+            Some(shown) => shown.clone(),
+            None => name.into(),
+        };
         self.overview.names = names(seats).into_iter().map(shown).collect();
         self.overview.stderr = vec![None; seats.len()];
     }
@@ -165,7 +170,7 @@ impl<'a> StepsBuilder<'a> {
         time: Micros,
         action: Action,
         chapter: Option<String>,
-        picture: impl FnOnce(&[BotName]) -> picture::Picture,
+        picture: impl FnOnce(&[EntrantName]) -> picture::Picture,
     ) {
         let Overview { names, total, chapters, forfeits, .. } = &mut self.overview;
         let index = *total;

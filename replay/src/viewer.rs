@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use arbiter_games::BotName;
+use arbiter_games::EntrantName;
 use maud::{Markup, PreEscaped, Render, html};
 
 use crate::chunk::STEPS_PER_CHUNK;
@@ -286,7 +286,7 @@ impl Viewer<'_> {
     }
 
     /// A line that says who forfeited, and leads there.
-    fn forfeit(&self, forfeit: ForfeitedSeat, names: &[BotName]) -> Markup {
+    fn forfeit(&self, forfeit: ForfeitedSeat, names: &[EntrantName]) -> Markup {
         let ForfeitedSeat { seat, kind, step } = forfeit;
         html! {
             p.forfeited {

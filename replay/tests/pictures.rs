@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use arbiter_games::picture::{Key, Picture};
-use arbiter_games::{BotName, Games, MatchState, Micros, Params, Seat, Seed, tricks};
+use arbiter_games::{EntrantName, Games, MatchState, Micros, Params, Seat, Seed, tricks};
 use arbiter_replay::{Header, ReplayEvent, ReplayObserver, Steps, draw, replay_with, steps};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use support::{names, params, play, reply, transcript};
@@ -50,7 +50,7 @@ fn short_params() -> Vec<Params> {
 /// Looks at the picture after every event of a replay.
 #[derive(Default)]
 struct Looker {
-    names: Vec<BotName>,
+    names: Vec<EntrantName>,
     seen: HashMap<Key, Vec<Picture>>,
 }
 
@@ -79,7 +79,7 @@ impl Looker {
 
 impl ReplayObserver for Looker {
     fn begin(&mut self, header: &Header, game: &dyn MatchState) {
-        self.names = header.names();
+        self.names = header.names().into_iter().map(EntrantName::from).collect();
         self.look(game);
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::picture::Key;
 use arbiter_games::{
-    Allowance, BotName, ClockKind, ExpectedReply, MatchState, MatchView, Message, Micros, Seat,
+    Allowance, ClockKind, EntrantName, ExpectedReply, MatchState, MatchView, Message, Micros, Seat,
     SeatResult, Step,
 };
 use arbiter_replay::{Clock, StepForfeit};
@@ -62,7 +62,7 @@ pub(crate) struct MatchConfig {
     /// The occupants, seat 1 first.
     pub(crate) seat_choices: Vec<SeatChoice>,
     /// The names of the occupants, seat 1 first.
-    pub(crate) names: Vec<BotName>,
+    pub(crate) names: Vec<EntrantName>,
     /// The text of its seed.
     pub(crate) seed: String,
     /// The path of its record.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use arbiter_games::{BotName, ClockRules, Game, Micros, Params, Protocol, Seed};
+use arbiter_games::{BotName, ClockRules, EntrantName, Game, Micros, Params, Protocol, Seed};
 use arbiter_worker::bot::Contestant;
 use arbiter_worker::match_runner::{BotState, Entrant, Match};
 use arbiter_worker::sandbox::{Host, JailConfig, ScratchDir, slot_cores};
@@ -206,7 +206,7 @@ impl Session {
         MatchConfig {
             number,
             seat_choices,
-            names,
+            names: names.into_iter().map(EntrantName::from).collect(),
             seed,
             record: directory.join(format!("{game}-{}-{number:06}.jsonl", self.record_key)),
             person_clock: person_clock.then_some(clock.kind),

@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use arbiter_games::move_form::{FormFields, MoveForm};
 use arbiter_games::picture::{Cell, Key, Part, Picture, Row, TablePicture, name};
 use arbiter_games::{
-    BotName, Bounds, Estimate, Forfeit, GameInfo, Illegal, MatchState, MatchView, Message, Micros,
-    Official, PairSeats, ParamInput, ParamKind, ParamsError, Playground, Rules, ScheduleKind, Seat,
-    SeatResult, Seed, StartError, Step, Value, Values, example, param, texts,
+    BotName, Bounds, EntrantName, Estimate, Forfeit, GameInfo, Illegal, MatchState, MatchView,
+    Message, Micros, Official, PairSeats, ParamInput, ParamKind, ParamsError, Playground, Rules,
+    ScheduleKind, Seat, SeatResult, Seed, StartError, Step, Value, Values, example, param, texts,
 };
 
 /// The most sticks of a heap.
@@ -156,7 +156,7 @@ impl MatchState for Match {
 }
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], _eyes: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[EntrantName], _eyes: Option<Seat>) -> Picture {
         let row = |seat: Seat| Row {
             class: None,
             cells: vec![

@@ -192,8 +192,11 @@ fn names_of_players_stay_in_records_and_exports_that_verify() {
     seats.sort_unstable();
     assert_eq!(seats, ["\"ada.mybot\"", "\"bob.robot\""]);
     let page = text(&server.browser.page(&format!("/t/{}", id.replace('/', "/matches/"))));
-    assert!(page.contains("1 robot") || page.contains("2 robot"), "the replay: {page}");
-    assert!(!page.contains("bob.robot"), "{page}");
+    for bot in ["robot", "ada/mybot"] {
+        let shown = [format!("1 {bot}"), format!("2 {bot}")];
+        assert!(shown.iter().any(|seat| page.contains(seat)), "the replay: {page}");
+    }
+    assert!(!page.contains("bob.robot") && !page.contains("ada.mybot"), "{page}");
 
     let out = bots.path().join("export");
     let out = out.to_str().unwrap();

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arbiter_games::{EntrantName, split_owner};
+use arbiter_games::{BotName, EntrantName, split_owner};
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1::Submission;
 use arbiter_ranking::Entrant;
@@ -31,8 +31,6 @@ pub(super) type SharedNames = Cache<String, OnceCell<Arc<HashSet<String>>>>;
 pub(super) const MAX_SHARED: usize = 256;
 /// Maximum age of shared names.
 const MAX_AGE: Duration = Duration::from_secs(2);
-/// Maximum length of the name of a bot, with its owner's handle.
-const MAX_NAME: usize = 64;
 /// The number of bots that an error names.
 const MAX_LISTED: usize = 5;
 
@@ -184,10 +182,11 @@ async fn own_name(db: &mut PgConnection, principal: &Principal, name: &str) -> R
         let error = format!("addresses use the word `{short}`; choose another name for the bot");
         return Err(ServiceError::invalid_argument(error));
     }
-    let longest = MAX_NAME - handle.len() - 1;
+    let longest = BotName::MAX_LENGTH - handle.len() - 1;
     if short.len() > longest {
         return Err(ServiceError::invalid_argument(format!(
-            "{handle}/{short} is longer than {MAX_NAME} characters; shorten {short} to {longest}"
+            "{handle}/{short} is longer than {} characters; shorten {short} to {longest}",
+            BotName::MAX_LENGTH
         )));
     }
     parse(&format!("{handle}/{short}"))

@@ -109,6 +109,16 @@ impl Service {
         Ok(self.adding_edition(id).await?.number)
     }
 
+    /// The tournament of a match and the names of its bots, seat 1 first. The caller must be allowed
+    /// to see who plays.
+    pub(crate) async fn bots_of_match(&self, name: &str) -> Result<(String, Vec<String>)> {
+        let name: MatchName = name.parse()?;
+        let (tournament, id) = self.named_match(&name).await?;
+        let planned = self.planned_match(&name, id).await?;
+        let bots = entrants::of_seats(&self.pool, &planned.seats.0).await?;
+        Ok((tournament.name, bots.into_iter().map(|bot| bot.name).collect()))
+    }
+
     /// The names of the components of a match's scores.
     pub(crate) async fn score_columns(&self, name: &str) -> Result<Vec<String>> {
         let (_, id) = self.named_match(&name.parse()?).await?;

@@ -163,10 +163,9 @@ impl Replay {
 
 /// The names of the bots of a match, as pages show them.
 async fn shown_names(session: &Session, name: &str) -> Result<ShownNames, WebError> {
-    let request = GetMatchRequest { r#match: name.to_owned() };
-    let status = session.service.get_match(&session.caller, request).await?;
-    let links = TournamentLinks::of(&session.service, &status.tournament).await?;
-    Ok(links.in_replays(status.seats.iter().map(|seat| &seat.bot[..])))
+    let (tournament, bots) = session.service.bots_of_match(name).await?;
+    let links = TournamentLinks::of(&session.service, &tournament).await?;
+    Ok(links.in_replays(bots.iter().map(String::as_str)))
 }
 
 /// A chunk of the steps of a match, for the viewer's script.

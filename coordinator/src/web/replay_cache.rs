@@ -21,7 +21,7 @@ use maud::PreEscaped;
 use crate::cache::Cache;
 
 /// Chunks rendered by one replay.
-const CHUNKS_PER_REPLAY: usize = 10;
+const CHUNKS_PER_REPLAY: usize = 32;
 /// Steps rendered by one replay.
 const STEPS_PER_REPLAY: usize = CHUNKS_PER_REPLAY * STEPS_PER_CHUNK;
 /// The size of the cache, in bytes.
@@ -192,7 +192,7 @@ mod matches;
 
 #[cfg(test)]
 mod tests {
-    use arbiter_games::{ExpectedReply, MatchView, Message, Seed, wojna};
+    use arbiter_games::{EntrantName, ExpectedReply, MatchView, Message, Seed, wojna};
 
     use super::*;
 
@@ -208,7 +208,8 @@ mod tests {
         let (record, _) = matches::play(&params, seed, &names, player);
         let steps =
             arbiter_replay::steps(&Games::built_in(), &record[..], 0..usize::MAX).unwrap().drawn;
-        let steps = steps.iter().map(|step| step.render(&names).into_string()).collect();
+        let shown: Vec<_> = names.into_iter().map(EntrantName::from).collect();
+        let steps = steps.iter().map(|step| step.render(&shown).into_string()).collect();
         (zstd::encode_all(&record[..], 3).unwrap(), steps)
     }
 

@@ -17,7 +17,7 @@ use super::{Match, SEATS, moves};
 use crate::gtp::FAREWELL;
 use crate::match_state::{MatchView, Seat};
 use crate::move_form::{FormFields, MoveForm};
-use crate::name::BotName;
+use crate::name::EntrantName;
 use crate::picture::{
     BoardPicture, Item, Key, Line, Part, Picture, Place, PlacesPicture, Shape, ShapeKind, bits,
     count, name, number,
@@ -29,7 +29,7 @@ const SQUARE: &str = "h1v1h-1z";
 const BODY: &str = "h.72v.72h-.72z";
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], _viewer: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[EntrantName], _viewer: Option<Seat>) -> Picture {
         let columns = self.board().columns();
         let rows = self.board().rows();
         let ground = [("width", &columns as _), ("height", &rows as _)];
@@ -229,7 +229,7 @@ fn losses(game: &Match, seat: Seat) -> [u64; 2] {
 }
 
 /// The remaining forces of a seat, and its losses by the last order.
-fn forces(game: &Match, names: &[BotName], seat: Seat) -> Place {
+fn forces(game: &Match, names: &[EntrantName], seat: Seat) -> Place {
     let forces = game.battle().forces(seat);
     let [units, strength] = losses(game, seat).map(|loss| -i64::try_from(loss).unwrap_or(i64::MAX));
     let initial = game
@@ -282,7 +282,7 @@ fn description(game: &Match) -> String {
     format!("A board of {columns} by {rows} squares; {first}; {second}.")
 }
 
-fn caption(game: &Match, names: &[BotName]) -> String {
+fn caption(game: &Match, names: &[EntrantName]) -> String {
     let round = order_round(game);
     let rounds = game.board().rounds();
     let ending = if game.is_over() { ending(game, names) } else { String::new() };
@@ -328,7 +328,7 @@ fn effect(game: &Match, enemy: &str, [units, strength]: [u64; 2]) -> String {
 }
 
 /// How the battle ended.
-fn ending(game: &Match, names: &[BotName]) -> String {
+fn ending(game: &Match, names: &[EntrantName]) -> String {
     let [first, second] = [0, 1].map(|index| game.battle().forces(Seat::from_index(index)));
     let score = |winner: super::Forces, loser: super::Forces| {
         format!(

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use super::{Action, BEST, Card, Decision, Match, Player, moves, score};
 use crate::match_state::{MatchView, Seat};
 use crate::move_form::{FormFields, MoveForm};
-use crate::name::BotName;
+use crate::name::EntrantName;
 use crate::picture::{
     Item, Key, Line, Part, Picture, Place, PlacesPicture, bits, count, list, name, signed,
 };
@@ -20,7 +20,7 @@ use crate::picture::{
 const PIECES: u64 = 40;
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], _viewer: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[EntrantName], _viewer: Option<Seat>) -> Picture {
         let seats = Seat::all(self.table().players().len());
         let players = seats.map(|seat| player_place(self, names, seat));
         let places = [dealer_place(self)].into_iter().chain(players).collect();
@@ -103,7 +103,7 @@ fn dealer_place(game: &Match) -> Place {
     Place { class: "dealer".into(), lines }
 }
 
-fn player_place(game: &Match, names: &[BotName], seat: Seat) -> Place {
+fn player_place(game: &Match, names: &[EntrantName], seat: Seat) -> Place {
     let player = &game.table().players()[seat.index()];
     let raised = match game.past.last {
         Some(decision) if decision.seat == seat => decision.raised,
@@ -162,7 +162,7 @@ fn state(game: &Match, seat: Seat, player: &Player) -> &'static str {
     }
 }
 
-fn caption(game: &Match, names: &[BotName]) -> String {
+fn caption(game: &Match, names: &[EntrantName]) -> String {
     let hand = game.dealt();
     if hand == 0 {
         return "The table is open.".to_owned();
@@ -182,7 +182,7 @@ fn caption(game: &Match, names: &[BotName]) -> String {
 }
 
 /// The stakes of a hand that has just been dealt.
-fn stakes(game: &Match, names: &[BotName]) -> String {
+fn stakes(game: &Match, names: &[EntrantName]) -> String {
     let players = game.table().players();
     let seats = Seat::all(players.len()).filter(|seat| players[seat.index()].stake() > 0);
     let bots: Vec<_> = seats.map(|seat| name(names, seat)).collect();
@@ -219,7 +219,7 @@ fn action_words(game: &Match, bot: &str, decision: Decision) -> String {
 }
 
 /// The result of the last hand.
-fn result(game: &Match, names: &[BotName]) -> String {
+fn result(game: &Match, names: &[EntrantName]) -> String {
     let dealer = match score(game.table().dealer()) {
         points if points > BEST => format!("the dealer is bust with {points}"),
         points => format!("the dealer stands with {points}"),

@@ -12,7 +12,7 @@ use core::fmt::Write as _;
 use super::{Board, Colour, EXIT, Match, Phase, ROW, SIDE, Square, colour_at, moves};
 use crate::match_state::{MatchView, Seat};
 use crate::move_form::{FormFields, MoveForm};
-use crate::name::BotName;
+use crate::name::EntrantName;
 use crate::picture::{
     BoardPicture, Item, Key, Line, Part, Picture, Shape, ShapeKind, list, name, number,
 };
@@ -25,7 +25,7 @@ const NUMBERED: usize = 6;
 const OPENING: usize = 3;
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], _viewer: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[EntrantName], _viewer: Option<Seat>) -> Picture {
         let mut shapes = empty_board();
         shapes.extend(stones(self));
         let board = BoardPicture {
@@ -148,7 +148,7 @@ fn winning_row(game: &Match, last: Square) -> Vec<Square> {
 }
 
 /// The colours of the bots, and how they were chosen.
-fn sides(game: &Match, names: &[BotName]) -> Vec<Item> {
+fn sides(game: &Match, names: &[EntrantName]) -> Vec<Item> {
     let Phase::Play { black, ply } = game.phase() else {
         return vec![Item::text("The colours are not settled yet.")];
     };
@@ -164,7 +164,7 @@ fn sides(game: &Match, names: &[BotName]) -> Vec<Item> {
 }
 
 /// How the colours were chosen. The numbers of stones of the three ways differ.
-fn swap_words(game: &Match, names: &[BotName], black: Seat, ply: u32) -> String {
+fn swap_words(game: &Match, names: &[EntrantName], black: Seat, ply: u32) -> String {
     let opener = Match::opener();
     let swapper = name(names, Match::opponent(opener));
     let opening = game.placed().len().saturating_sub(usize::try_from(ply).unwrap_or(usize::MAX));
@@ -189,7 +189,7 @@ fn description(game: &Match) -> String {
     )
 }
 
-fn caption(game: &Match, names: &[BotName]) -> String {
+fn caption(game: &Match, names: &[EntrantName]) -> String {
     let opener = name(names, Match::opener());
     let swapper = name(names, Match::opponent(Match::opener()));
     if let Some((loser, forfeit)) = game.forfeit {
@@ -233,7 +233,7 @@ fn caption(game: &Match, names: &[BotName]) -> String {
 }
 
 /// What the last stone of the game phase did.
-fn stone_caption(game: &Match, names: &[BotName], black: Seat, ply: u32) -> String {
+fn stone_caption(game: &Match, names: &[EntrantName], black: Seat, ply: u32) -> String {
     let Some(last) = game.placed().last().copied() else { return String::new() };
     let number = game.placed().len();
     let (seat, colour) = match colour_at(ply - 1) {

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use super::{Card, LastReply, Match, Player, RESULT, Suit, TRICKS, Table, moves};
 use crate::match_state::{MatchView, Seat};
 use crate::move_form::{FormFields, MoveForm};
-use crate::name::BotName;
+use crate::name::EntrantName;
 use crate::picture::{
     Item, Key, Line, Part, Picture, Place, PlacesPicture, can_see, count, list, name, number,
 };
@@ -22,7 +22,7 @@ use crate::picture::{
 const STACKED_TABLES: usize = 8;
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[EntrantName], viewer: Option<Seat>) -> Picture {
         let seats = Player::ALL.map(|player| player_place(self, names, player)).to_vec();
         let table = |(index, table)| table_place(self, names, viewer, index, table);
         let tables = self.tables().iter().enumerate().map(table).collect();
@@ -90,7 +90,7 @@ fn legend() -> String {
     format!("In messages {}.", list(&suits))
 }
 
-fn bot(names: &[BotName], player: Player) -> &str {
+fn bot(names: &[EntrantName], player: Player) -> &str {
     name(names, Seat::from_index(player.index()))
 }
 
@@ -147,7 +147,7 @@ fn all_tricks(game: &Match, player: Player) -> u64 {
     game.tables().iter().map(|table| u64::from(table.tricks(player))).sum()
 }
 
-fn player_place(game: &Match, names: &[BotName], player: Player) -> Place {
+fn player_place(game: &Match, names: &[EntrantName], player: Player) -> Place {
     let tables = number(game.tables().len());
     let won = won_tables(game, player);
     let tricks = all_tricks(game, player);
@@ -181,7 +181,7 @@ fn player_place(game: &Match, names: &[BotName], player: Player) -> Place {
 
 fn table_place(
     game: &Match,
-    names: &[BotName],
+    names: &[EntrantName],
     viewer: Option<Seat>,
     index: usize,
     table: &Table,
@@ -237,7 +237,7 @@ fn hand(table: &Table, player: Player, viewer: Option<Seat>, has_stack: bool) ->
 }
 
 /// The cards between the players: the present attack, or the last trick, and who took it.
-fn middle(table: &Table, names: &[BotName]) -> Vec<Item> {
+fn middle(table: &Table, names: &[EntrantName]) -> Vec<Item> {
     if let (Some(attack), Some(defender)) = (table.attack(), table.turn()) {
         let attacker = bot(names, defender.other());
         return vec![card(table, attack, ""), Item::label(format!("{attacker} attacks"))];
@@ -257,7 +257,7 @@ fn middle(table: &Table, names: &[BotName]) -> Vec<Item> {
     ]
 }
 
-fn caption(game: &Match, names: &[BotName]) -> String {
+fn caption(game: &Match, names: &[EntrantName]) -> String {
     let tables = number(game.tables().len());
     let next = if game.is_over() {
         final_words(game, names)
@@ -272,7 +272,7 @@ fn caption(game: &Match, names: &[BotName]) -> String {
 }
 
 /// What the last reply did.
-fn reply_words(game: &Match, names: &[BotName], reply: &LastReply) -> String {
+fn reply_words(game: &Match, names: &[EntrantName], reply: &LastReply) -> String {
     let player = bot(names, reply.player);
     if let Some((loser, forfeit)) = game.forfeit {
         let loser = bot(names, loser);
@@ -309,7 +309,7 @@ fn table_words(table: &Table, bot: &str, player: Player) -> String {
     format!("{bot} answers {attack} with {defence} and {outcome} trick {}", finished(table))
 }
 
-fn final_words(game: &Match, names: &[BotName]) -> String {
+fn final_words(game: &Match, names: &[EntrantName]) -> String {
     let results = Player::ALL.map(|player| {
         let tables = count(won_tables(game, player), "table");
         format!("{} {tables} and {}", bot(names, player), count(all_tricks(game, player), "trick"))

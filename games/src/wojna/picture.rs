@@ -14,14 +14,14 @@ use super::{Event, MAX_SEATS, Match, Move, Phase, PotOutcome, moves};
 use crate::gtp::FAREWELL;
 use crate::match_state::{MatchView, Seat};
 use crate::move_form::{FormFields, MoveForm};
-use crate::name::BotName;
+use crate::name::EntrantName;
 use crate::picture::{
     Item, Key, Line, Part, Picture, Place, PlacesPicture, can_see, count, list, name, number,
     signed,
 };
 
 impl MatchView for Match {
-    fn picture(&self, names: &[BotName], viewer: Option<Seat>) -> Picture {
+    fn picture(&self, names: &[EntrantName], viewer: Option<Seat>) -> Picture {
         let mut places: Vec<_> =
             self.seats().map(|seat| seat_place(self, names, seat, viewer)).collect();
         places.push(pot_place(self, names));
@@ -71,7 +71,7 @@ fn is_deal_over(game: &Match) -> bool {
     (is_begin || is_end) && !matches!(game.past.last, Some(Event::Forfeit(_)))
 }
 
-fn seat_place(game: &Match, names: &[BotName], seat: Seat, viewer: Option<Seat>) -> Place {
+fn seat_place(game: &Match, names: &[EntrantName], seat: Seat, viewer: Option<Seat>) -> Place {
     let deal = game.deal();
     let all = cards(game);
     let pot = i64::try_from(deal.pot()).unwrap_or(i64::MAX);
@@ -119,7 +119,7 @@ fn card(game: &Match, seat: Seat, viewer: Option<Seat>) -> Vec<Item> {
     game.deal().peeked(seat).map(item).into_iter().collect()
 }
 
-fn pot_place(game: &Match, names: &[BotName]) -> Place {
+fn pot_place(game: &Match, names: &[EntrantName]) -> Place {
     let deal = game.deal();
     let pot = number(deal.pot());
     let has_bids = game.seats().any(|seat| deal.paid(seat) > 0);
@@ -138,7 +138,7 @@ fn pot_place(game: &Match, names: &[BotName]) -> Place {
 }
 
 /// What happens to the pot, or who has the turn.
-fn news(game: &Match, names: &[BotName]) -> String {
+fn news(game: &Match, names: &[EntrantName]) -> String {
     let fighters = |fighters: [bool; MAX_SEATS]| {
         let seats = game.seats().filter(|seat| fighters[seat.index()]);
         list(&seats.map(|seat| name(names, seat)).collect::<Vec<_>>())
@@ -190,7 +190,7 @@ fn last_bid(game: &Match, seat: Seat) -> Option<Cow<'static, str>> {
     }
 }
 
-fn caption(game: &Match, names: &[BotName]) -> String {
+fn caption(game: &Match, names: &[EntrantName]) -> String {
     let auction = game.deal().auction();
     match game.past.last {
         Some(Event::Forfeit(seat)) => return forfeit_caption(game, names, seat),
@@ -224,7 +224,7 @@ fn bid_words(game: &Match, bot: &str, bid: Move, cost: usize) -> String {
 }
 
 /// The beginning of an auction.
-fn antes(game: &Match, names: &[BotName]) -> String {
+fn antes(game: &Match, names: &[EntrantName]) -> String {
     let deal = game.deal();
     let pot = count(number(deal.pot()), "card");
     let bidders: Vec<_> = game.seats().filter(|seat| deal.paid(*seat) > 0).collect();
@@ -237,7 +237,7 @@ fn antes(game: &Match, names: &[BotName]) -> String {
 }
 
 /// The result of an auction whose cards are shown.
-fn result(game: &Match, names: &[BotName], outcome: PotOutcome) -> String {
+fn result(game: &Match, names: &[EntrantName], outcome: PotOutcome) -> String {
     let deal = game.deal();
     let pot = count(number(deal.pot()), "card");
     match outcome {
@@ -264,7 +264,7 @@ fn result(game: &Match, names: &[BotName], outcome: PotOutcome) -> String {
 }
 
 /// The seats by the points of the last deal, the most points first.
-fn gains(game: &Match, names: &[BotName]) -> String {
+fn gains(game: &Match, names: &[EntrantName]) -> String {
     let mut seats: Vec<_> = game.seats().collect();
     seats.sort_by_key(|seat| -game.past.gained[seat.index()]);
     let gain =
@@ -272,7 +272,7 @@ fn gains(game: &Match, names: &[BotName]) -> String {
     list(&seats.into_iter().map(gain).collect::<Vec<_>>())
 }
 
-fn deal_caption(game: &Match, names: &[BotName]) -> String {
+fn deal_caption(game: &Match, names: &[EntrantName]) -> String {
     let number = game.number();
     let deals = game.deals();
     let dealt = |number| format!("Deal {number} of {deals}: the cards are dealt.");
@@ -283,7 +283,7 @@ fn deal_caption(game: &Match, names: &[BotName]) -> String {
 }
 
 /// The seats with the most points.
-fn leaders(game: &Match, names: &[BotName]) -> String {
+fn leaders(game: &Match, names: &[EntrantName]) -> String {
     let best = game.seats().map(|seat| game.points(seat)).max().unwrap_or(0);
     let leaders: Vec<_> = game.seats().filter(|seat| game.points(*seat) == best).collect();
     let verb = if leaders.len() == 1 { "wins" } else { "share the win" };
@@ -291,13 +291,13 @@ fn leaders(game: &Match, names: &[BotName]) -> String {
     format!("{} {verb} with {best} points", list(&leaders))
 }
 
-fn final_caption(game: &Match, names: &[BotName]) -> String {
+fn final_caption(game: &Match, names: &[EntrantName]) -> String {
     let number = game.number();
     let gains = gains(game, names);
     format!("Deal {number} ends with {gains}. The match is over: {}.", leaders(game, names))
 }
 
-fn forfeit_caption(game: &Match, names: &[BotName], seat: Seat) -> String {
+fn forfeit_caption(game: &Match, names: &[EntrantName], seat: Seat) -> String {
     let bot = name(names, seat);
     let why = game.forfeited(seat).map(|forfeit| format!(" ({forfeit})")).unwrap_or_default();
     if game.phase == Phase::Over {
