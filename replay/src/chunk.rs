@@ -22,10 +22,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The number of steps in a chunk; the last chunk of a match may have fewer.
-pub const STEPS_PER_CHUNK: usize = 100;
+pub const STEPS_PER_CHUNK: usize = 32;
 
-/// How far two texts are searched for the next equal place, in tokens.
+/// How far two texts are searched for the next equal place, in tokens that are skipped and inserted
+/// together.
 const MAX_SEARCH: usize = 48;
+/// How much farther it is searched where as many tokens are skipped as inserted, or only one of
+/// both: a reply of tricks has 200 tokens, and most of them change.
+const MAX_LENGTH: usize = 1024;
 
 /// Encodes a chunk of consecutive steps.
 #[derive(Debug, Default)]
@@ -157,8 +161,10 @@ fn next_equal(old: &[&str], new: &[&str]) -> (usize, usize) {
         .flat_map(|distance| (0..=distance).map(move |skipped| (skipped, distance - skipped)));
     // First as many as are inserted: most often a text or a tag is replaced by another one.
     let replaced = (1..4).map(|count| (count, count));
+    let far = (MAX_SEARCH..MAX_LENGTH).flat_map(|count| [(count, count), (0, count), (count, 0)]);
     replaced
         .chain(candidates)
+        .chain(far)
         .find(|(skipped, inserted)| is_equal(*skipped, *inserted))
         .unwrap_or((old.len(), new.len()))
 }

@@ -6,7 +6,10 @@ for (const section of document.querySelectorAll("#replay")) startViewer(section)
 
 function startViewer(replay) {
   const STEPS_PER_CHUNK = Number(replay.dataset.chunk);
-  const MAX_CHUNKS = 30;
+  const MAX_CHUNKS = 100;
+  // The chunks that are loaded before they are needed. Playback may need many in a second.
+  const CHUNKS_AHEAD = 1;
+  const CHUNKS_AHEAD_PLAYING = 4;
   // A page that was not drawn for so long does not catch up, in milliseconds.
   const MAX_PAUSE = 1000;
   // Browsers refuse to change the address more often, in milliseconds.
@@ -79,15 +82,17 @@ function startViewer(replay) {
     return pending.get(number);
   }
 
-  // The HTML of a step, if its chunk is here. The next chunk is loaded meanwhile.
+  // The HTML of a step, if its chunk is here. The next chunks are loaded meanwhile.
   function html(index) {
     const number = Math.floor(index / STEPS_PER_CHUNK);
     const steps = ready.get(number);
     if (!steps) return undefined;
     ready.delete(number);
     ready.set(number, steps);
-    const next = number + 1;
-    if (next * STEPS_PER_CHUNK <= last && !ready.has(next)) load(next).catch(() => {});
+    const ahead = number + (playing ? CHUNKS_AHEAD_PLAYING : CHUNKS_AHEAD);
+    for (let next = number + 1; next <= ahead && next * STEPS_PER_CHUNK <= last; next += 1) {
+      if (!ready.has(next)) load(next).catch(() => {});
+    }
     return steps[index % STEPS_PER_CHUNK];
   }
 

@@ -146,12 +146,14 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
         let scores = end.split("data-score=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
         let expected = result.as_array().unwrap().iter().map(|score| shown(&score[0]));
         assert_eq!(scores.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{name}");
-        let chunk = browser.get(&format!("{path}/steps?chunk=0"));
-        let steps = arbiter_replay::decode_chunk(&chunk.bytes).unwrap();
-        assert_eq!(steps.len(), arbiter_replay::STEPS_PER_CHUNK.min(last + 1));
+        let chunk = |number: usize| browser.get(&format!("{path}/steps?chunk={number}"));
+        let steps: Vec<_> = (0..=last / arbiter_replay::STEPS_PER_CHUNK)
+            .flat_map(|number| arbiter_replay::decode_chunk(&chunk(number).bytes).unwrap())
+            .collect();
+        assert_eq!(steps.len(), last + 1);
         assert!(steps.iter().all(|step| step.contains("<svg class=\"board gomoku\"")));
         assert!(end.contains(&steps[last]), "the page shows the same step");
-        assert_eq!(browser.get(&format!("{path}/steps?chunk=99")).status, 404);
+        assert_eq!(chunk(99).status, 404);
     }
     assert!(browser.page(address).contains("href=\"?step=1#replay\""));
     assert!(browser.page(&format!("{address}?step=999999")).contains("There is no step 999999"));
