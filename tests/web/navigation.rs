@@ -39,7 +39,7 @@ fn every_page_has_breadcrumbs_to_the_pages_above_it() {
         ("/t/cup/organise", &["cup"]),
         ("/t/cup/edit", &["cup", "Organise"]),
         ("/t/cup/void", &["cup", "Organise"]),
-        ("/t/cup/submit", &["cup", "Bots"]),
+        ("/t/cup/submit", &["cup"]),
         ("/t/cup/schedule", &["cup", "Matches"]),
         ("/t/cup/matches/0", &["cup", "Matches"]),
         ("/t/cup/bots", &["cup"]),

@@ -35,7 +35,7 @@ sides = \"both\"
 /// The form that creates a tournament.
 pub(super) async fn form(session: Session) -> Result<Markup, WebError> {
     session.caller.require(Role::Organiser)?;
-    render(&session, EXAMPLE, None).await
+    render(&session, None).await
 }
 
 /// Creates a tournament.
@@ -53,25 +53,26 @@ pub(super) async fn create(
     let file = file.replace("\r\n", "\n");
     match create_from(&session, file.clone()).await {
         Ok(created) => Ok(created.into_response()),
-        Err(error) => refuse(&session, &file, &error).await,
+        Err(error) => {
+            let page = render_file(&session, &file, Some(error.message()));
+            Ok((error.status(), page).into_response())
+        }
     }
 }
 
 /// Creates the tournament of a file.
 pub(super) async fn create_from(session: &Session, file: String) -> Result<Redirect, WebError> {
+    let done = if names_house_bots(&file) { "created-with-house" } else { "created" };
     let request = CreateTournamentRequest { file };
     let tournament = session.service.create_tournament(&session.caller, request).await?;
-    Ok(flash::redirect(&format!("/t/{}", tournament.name), "created"))
+    Ok(flash::redirect(&format!("/t/{}", tournament.name), done))
 }
 
-/// The page with the text of the file and the error.
-pub(super) async fn refuse(
-    session: &Session,
-    text: &str,
-    error: &WebError,
-) -> Result<Response, WebError> {
-    let page = render(session, text, Some(error.message())).await?;
-    Ok((error.status(), page).into_response())
+/// Whether a tournament file names house bots. A page cannot submit them.
+fn names_house_bots(file: &str) -> bool {
+    let file: toml::Table = file.parse().unwrap_or_default();
+    let bots = file.get("house").and_then(|house| house.get("bots")?.as_array());
+    bots.is_some_and(|bots| !bots.is_empty())
 }
 
 /// The field for a packed game package. `help` says what happens with it.
@@ -88,12 +89,8 @@ pub(super) fn package_field(help: &str) -> Markup {
     }
 }
 
-/// Renders the page with the text of the file and the error, if any.
-pub(super) async fn render(
-    session: &Session,
-    text: &str,
-    error: Option<&str>,
-) -> Result<Markup, WebError> {
+/// Renders the page with all ways to create a tournament and the error, if any.
+pub(super) async fn render(session: &Session, error: Option<&str>) -> Result<Markup, WebError> {
     let body = html! {
         (layout::error_message(error))
         h2 { "Choose a game" }
@@ -109,6 +106,25 @@ pub(super) async fn render(
             p { button type="submit" { "Continue" } }
         }
         h2 { "Write a tournament file" }
+        (file_form(session, EXAMPLE))
+    };
+    Ok(layout::page(TITLE, session, &body))
+}
+
+/// Renders the page with the text of a tournament file and the error, if any.
+pub(super) fn render_file(session: &Session, text: &str, error: Option<&str>) -> Markup {
+    let body = html! {
+        p { a href="/new" { "Choose a game instead" } }
+        (layout::error_message(error))
+        (file_form(session, text))
+    };
+    let parents = [(TITLE, "/new".to_owned())];
+    layout::page_below(&parents, "Tournament file", session, &body)
+}
+
+/// The form for a tournament file.
+fn file_form(session: &Session, text: &str) -> Markup {
+    html! {
         p {
             "A tournament file sets the game, the schedule, the clock and the limits. Omitted settings "
             "default to those of the game's official tournament. Board names refer to the boards that "
@@ -132,6 +148,5 @@ pub(super) async fn render(
             }
             p { button type="submit" { "Create tournament" } }
         }
-    };
-    Ok(layout::page(TITLE, session, &body))
+    }
 }

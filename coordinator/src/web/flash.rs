@@ -21,9 +21,14 @@ impl Flash {
     pub(super) fn message(&self) -> Markup {
         let matches = layout::count(self.count.unwrap_or_default(), "match", "matches");
         let message = match &self.done[..] {
-            "created" => "Tournament created. If its file names house bots, submit each of them: \
-                arbiter submit T PATH --house. Then start an edition on the page Organise."
+            "created" => "Tournament created. The page Organise has what comes next: edit its \
+                title and deadlines, invite players, start an edition."
                 .to_owned(),
+            "created-with-house" => {
+                "Tournament created. Now submit each house bot of its file with \
+                arbiter submit TOURNAMENT PATH --house. Then start an edition on the page Organise."
+                    .to_owned()
+            }
             "edit" => "Settings changed. The audit log has the old and the new values.".to_owned(),
             "announce" => "Announcement posted.".to_owned(),
             "unannounce" => "Announcement removed.".to_owned(),

@@ -72,7 +72,7 @@ fn downloads(tournament: &str, guide: &GameGuide) -> Markup {
                 @for (index, starter) in guide.content.starters.iter().enumerate() {
                     @if index > 0 { ", " }
                     a href={ "/t/" (tournament) "/how-to-play/" (starter.language) } download {
-                        (starter.language)
+                        (layout::label(starter.language))
                     }
                 }
                 "."

@@ -58,7 +58,7 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
         article.tournament {
             h2 { a href={ "/t/" (heading.name) } { (heading.title) } }
             p.quiet {
-                (heading.game) " · " (layout::count(card.entered, "bot", "bots"))
+                (layout::label(&heading.game)) " · " (layout::count(card.entered, "bot", "bots"))
                 @if heading.state == TournamentState::Cancelled { " · cancelled" }
             }
             @if let Some(rehearsal) = &heading.rehearsal {

@@ -222,21 +222,15 @@ fn no_matches(tournament: &str, query: &MatchesQuery) -> Markup {
 }
 
 fn table(tournament: &TournamentLinks, columns: &[String], played: &[MatchStatus]) -> Markup {
-    let has_params = played.iter().any(|status| !status.params.is_empty());
     let seats = format!("Seats and scores{}", layout::components(columns));
-    let mut heads = vec!["Match", &seats, "Duration"];
-    if has_params {
-        heads.insert(2, "Parameters");
-    }
     let row = |status: &MatchStatus| {
         html! {
             td { a href=(layout::match_path(&status.r#match)) { (number(status).unwrap_or_default()) } }
             td { (layout::seats(tournament, &status.seats)) }
-            @if has_params { td { (status.params) } }
             td.number { (layout::format_millis(status.wall_ms)) }
         }
     };
-    layout::table("Matches", "matches", &heads, played.iter().map(row))
+    layout::table("Matches", "matches", &["Match", &seats, "Duration"], played.iter().map(row))
 }
 
 /// The newest matches of an edition, as a list for the margin of a page. Empty if there are none
@@ -256,7 +250,7 @@ pub(super) async fn newest(
                         a href=(layout::match_path(&status.r#match)) { "Match " (number(status).unwrap_or_default()) }
                         " "
                         @for (index, seat) in status.seats.iter().enumerate() {
-                            @if index > 0 { " – " }
+                            @if index > 0 { ", " }
                             (tournament.label(&seat.bot))
                             @if let Some(first) = seat.score.first() { " " b { (first) } }
                             @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }

@@ -231,7 +231,7 @@ fn suspension(rules: &Submissions) -> String {
     match rules.stand_down_percent {
         100 => "No bot is suspended for forfeits.".to_owned(),
         percent => format!(
-            "A version that forfeits more than {percent}% of its matches is suspended, once it has \
+            "A version that forfeits more than {percent} % of its matches is suspended, once it has \
              played {}.",
             matches(rules.stand_down_after)
         ),

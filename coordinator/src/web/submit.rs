@@ -166,7 +166,7 @@ async fn render(
             (fields(session, tournament, bot, &own_bots))
         }
     };
-    let page = TournamentPage::below(tournament, Tab::Bots, "Submit a bot");
+    let page = TournamentPage::new(tournament, Tab::Submit);
     Ok(page.render(session, &body).await)
 }
 

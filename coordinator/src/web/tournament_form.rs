@@ -48,6 +48,10 @@ pub(super) struct Draft {
     /// The game package as JSON; empty for a built-in game.
     package: String,
     name: String,
+    /// One line for people; empty for none.
+    title: String,
+    /// Markdown; empty for none.
+    description: String,
     /// The number of seats of a table. Empty for games without a choice, and for the default.
     seats: String,
     /// Whether house bots have no ranks.
@@ -141,7 +145,9 @@ pub(super) async fn open_package(
             Ok(render(&session, &game, &draft, None).into_response())
         }
         Err(error) => {
-            create_tournament::refuse(&session, create_tournament::EXAMPLE, &error.into()).await
+            let error = WebError::from(error);
+            let page = create_tournament::render(&session, Some(error.message())).await?;
+            Ok((error.status(), page).into_response())
         }
     }
 }
@@ -155,7 +161,7 @@ pub(super) async fn create(
     let game = find_game(&session, &draft.game, package.as_ref())?;
     let file = draft.file(&game, package);
     if draft.show.is_some() {
-        return Ok(create_tournament::render(&session, &file, None).await?.into_response());
+        return Ok(create_tournament::render_file(&session, &file, None).into_response());
     }
     match create_tournament::create_from(&session, file).await {
         Ok(created) => Ok(created.into_response()),
@@ -197,9 +203,15 @@ impl Draft {
     fn file(&self, game: &Game, package: Option<GamePackage>) -> String {
         let name = TomlValue::from(self.name.trim());
         let quoted_game = TomlValue::from(&*game.name);
-        // Browsers send CRLF line ends.
-        let more = self.more.replace("\r\n", "\n");
-        let mut file = format!("name = {name}\ngame = {quoted_game}\n{}\n", more.trim());
+        let mut file = format!("name = {name}\ngame = {quoted_game}\n");
+        for (key, text) in [("title", &self.title), ("description", &self.description)] {
+            let text = with_unix_lines(text);
+            if !text.trim().is_empty() {
+                let text = TomlValue::from(text.trim());
+                writeln!(file, "{key} = {text}").expect("writing to a string");
+            }
+        }
+        writeln!(file, "{}", with_unix_lines(&self.more).trim()).expect("writing to a string");
         let seats = self.seats.trim();
         if !seats.is_empty() && seats != default_seats(game) {
             let seats = seats.parse().map_or_else(|_| TomlValue::from(seats), i64::into);
@@ -229,6 +241,17 @@ impl Draft {
         // Parsing the file reports what is wrong with it.
         with_package.unwrap_or(file)
     }
+}
+
+/// A text with line ends as in files; browsers send CRLF.
+fn with_unix_lines(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+/// An error as a person who filled in a form reads it: without the place in the file, which the
+/// person did not write, if it is about a parameter.
+fn in_form_words(error: &str) -> &str {
+    error.split_once("[params] ").map_or(error, |(_, cause)| cause)
 }
 
 /// The numbers of seats that a table of the game may have, if an organiser chooses.
@@ -287,7 +310,7 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
     let wrong = |key: &str| error.is_some_and(|error| error.contains(&format!("[params] {key} =")));
     let body = html! {
         p { a href="/new" { "Choose another game" } }
-        (layout::error_message(error))
+        (layout::error_message(error.map(in_form_words)))
         form.fields method="post" action="/new/game" {
             (layout::csrf_field(session))
             input type="hidden" name="game" value=(draft.game);
@@ -298,6 +321,7 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
                     aria-describedby="name-help";
                 small #name-help { "It is part of addresses and commands, as in spring-cup." }
             }
+            (texts_of(draft))
             @if let Some(sizes) = table_sizes(game) { (seats_field(game, draft, &sizes)) }
             @if !game.params.is_empty() { h2 { "Parameters" } }
             @for param in &game.params {
@@ -319,7 +343,8 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
                 }
                 small #more-help {
                     "Such as [schedule], [clock], [limits] or [submissions]. Settings that are left "
-                    "out are those of the game's official tournament."
+                    "out are those of the game's official tournament. Most of them can also be "
+                    "edited later, on the page Organise."
                 }
             }
             p {
@@ -330,6 +355,25 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
     };
     let parents = [(create_tournament::TITLE, "/new".to_owned())];
     layout::page_below(&parents, &title, session, &body)
+}
+
+/// The fields for what people read on the pages of the tournament.
+fn texts_of(draft: &Draft) -> Markup {
+    html! {
+        p {
+            label for="title" { "Title" }
+            input #title name="title" value=(draft.title) maxlength="100" autocomplete="off"
+                aria-describedby="title-help";
+            small #title-help { "Pages show it instead of the name. It may be empty." }
+        }
+        p {
+            label for="description" { "Description" }
+            textarea #description name="description" rows="4" aria-describedby="description-help" {
+                "\n" (draft.description)
+            }
+            small #description-help { "Markdown for the page About. It may be empty." }
+        }
+    }
 }
 
 /// The field for the number of seats of a table.

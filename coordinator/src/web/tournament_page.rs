@@ -23,10 +23,12 @@ pub(super) enum Tab {
     About,
     /// For organisers only.
     Organise,
+    /// While bots can enter.
+    Submit,
 }
 
 impl Tab {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Leaderboard,
         Self::Matches,
         Self::Rounds,
@@ -36,6 +38,7 @@ impl Tab {
         Self::HowToPlay,
         Self::About,
         Self::Organise,
+        Self::Submit,
     ];
 
     /// Its label and its path below the tournament.
@@ -51,6 +54,7 @@ impl Tab {
             Self::HowToPlay => ("How to play", "/how-to-play"),
             Self::About => ("About", "/about"),
             Self::Organise => ("Organise", "/organise"),
+            Self::Submit => ("Submit a bot", "/submit"),
         }
     }
 
@@ -59,6 +63,7 @@ impl Tab {
         match self {
             Self::Rounds => heading.rounds.is_some(),
             Self::Organise => session.caller.is_organiser(),
+            Self::Submit => heading.entry.is_open(),
             _ => true,
         }
     }
@@ -198,11 +203,10 @@ fn tabs(heading: &TournamentHeading, session: &Session, current: &str) -> Markup
     let shown = Tab::ALL.into_iter().filter(|tab| tab.is_shown(heading, session));
     html! {
         nav.tabs aria-label=(heading.title) {
-            @for (label, below) in shown.map(|tab| tab.link(heading)) {
-                a href={ (path) (below) } aria-current=[(label == current).then_some("page")] { (label) }
-            }
-            @if heading.entry.is_open() {
-                a.submit href={ (path) "/submit" } { "Submit a bot" }
+            @for tab in shown {
+                @let (label, below) = tab.link(heading);
+                a class=[(tab == Tab::Submit).then_some("submit")] href={ (path) (below) }
+                    aria-current=[(label == current).then_some("page")] { (label) }
             }
         }
     }

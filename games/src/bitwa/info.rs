@@ -27,8 +27,8 @@ pub fn game() -> Game {
         param(
             "board",
             ParamKind::Text,
-            "pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, przyklad, \
-             or the text of a board; default pole",
+            "one of pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, \
+             przyklad, or the text of a board; default pole",
         ),
         param(
             "rounds",
