@@ -23,8 +23,8 @@ mod support;
 const REPETITIONS: usize = 5;
 /// The target for opening a replay, in milliseconds.
 const TARGET: u128 = 300;
-/// The chunks that a server renders when it opens a replay.
-const CHUNKS: usize = 4;
+/// The chunks that a server renders when it opens a replay, as `CHUNKS_PER_REPLAY` there.
+const CHUNKS: usize = 32;
 
 fn main() {
     let record = longest_match();
