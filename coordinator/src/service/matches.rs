@@ -109,8 +109,8 @@ impl Service {
         Ok(self.adding_edition(id).await?.number)
     }
 
-    /// The tournament of a match and the names of its bots, seat 1 first. The caller must be allowed
-    /// to see who plays.
+    /// The tournament of a match and the names of its bots, seat 1 first. The caller must be
+    /// allowed to see who plays.
     pub(crate) async fn bots_of_match(&self, name: &str) -> Result<(String, Vec<String>)> {
         let name: MatchName = name.parse()?;
         let (tournament, id) = self.named_match(&name).await?;
