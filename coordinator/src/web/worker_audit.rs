@@ -71,7 +71,7 @@ pub(super) async fn show(
 pub(super) async fn suspend(
     CsrfForm { session, form: WorkerForm { name, reason, sure } }: CsrfForm<WorkerForm>,
 ) -> Result<Redirect, WebError> {
-    actions::check_confirmed(sure.as_deref())?;
+    actions::check_confirmed(sure.as_deref(), "Suspend worker")?;
     let request = SuspendWorkerRequest { worker: name, reason };
     session.service.suspend_worker(&session.caller, request).await?;
     Ok(flash::redirect("/workers", "suspend"))
