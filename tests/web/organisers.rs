@@ -200,7 +200,7 @@ fn organisers_start_editions_and_suspend_withdraw_and_reinstate_bots() {
         state()["state"] == "complete"
     });
     let machines = rows(&browser.page("/queue"), "workers");
-    assert_eq!((machines.len(), &machines[0][1][..]), (1, "1"), "one slot: {machines:?}");
+    assert_eq!((machines.len(), &machines[0][2][..]), (1, "1"), "one slot: {machines:?}");
     let page = text(&browser.page("/t/cup/bots/ada"));
     assert!(page.contains("Reply times") && page.contains("90th percentile"), "{page}");
     let eve = browser.page("/t/cup/bots/eve");

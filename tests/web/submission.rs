@@ -225,7 +225,11 @@ fn forged_forms_are_refused_and_errors_keep_the_input() {
     let empty =
         [Part::text("csrf", &hash), Part::text("bot", "sent"), Part::file("bundle", "", b"")];
     let empty = ada.upload("/t/cup/submit", &empty, &[]);
-    assert!(empty.status == 400 && empty.body.contains("the bundle is empty"), "{}", empty.body);
+    assert!(
+        empty.status == 400 && empty.body.contains("The file is empty: choose"),
+        "{}",
+        empty.body
+    );
     let names: Vec<_> = server.up.json("bots cup").iter().map(|bot| bot["bot"].clone()).collect();
     assert_eq!(names, ["ada", "bob", "eve"], "no refused bot was created");
     server.up.close();

@@ -86,7 +86,7 @@ impl WebError {
     fn page(&self, session: Option<&Session>, back: Option<&ReturnPath>) -> Markup {
         let needs_access = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&self.status);
         let body = html! {
-            p { (self.sentence()) }
+            p { (layout::with_code(&self.sentence())) }
             @if needs_access { p { a href="/login" { "Log in" } " with a token that has access." } }
             @if let Some(back) = back { p { a href=(back.as_str()) { "Go back" } } }
         };

@@ -61,7 +61,9 @@ pub(super) async fn show(
             h2 { "Differences" }
             (differences(&response.differences))
         }
-        @if !response.workers.is_empty() { (suspend_form(&session, &response.workers)) }
+        @if response.workers.iter().any(|worker| worker.suspended_at_us == 0) {
+            (suspend_form(&session, &response.workers))
+        }
     };
     let parents = [(queue::TITLE, queue::PATH.to_owned())];
     Ok(layout::page_below(&parents, &title, &session, &body))
@@ -89,18 +91,19 @@ pub(super) async fn reinstate(
 fn table(workers: &[AuditedWorker]) -> Markup {
     let heads = [
         "Worker",
+        "State",
         "Matches",
         "Records verified",
-        "Differences",
+        "Differences in records",
         "Played again",
-        "Differences",
+        "Differences in results",
         "Clock forfeits (expected)",
-        "p",
-        "State",
+        "p of clock forfeits",
     ];
     let row = |worker: &AuditedWorker| {
         html! {
             th scope="row" { (worker.name) }
+            td { @if worker.suspended_at_us != 0 { "suspended" } @else { "active" } }
             td.number { (worker.matches) }
             td.number { (part(worker.recounted, worker.recounted + worker.recounts_waiting)) }
             td.number { (worker.recounts_disagreed + worker.unreadable) }
@@ -111,7 +114,6 @@ fn table(workers: &[AuditedWorker]) -> Markup {
                 " (" (format!("{:.1}", worker.clock_forfeits_of_others)) ")"
             }
             td.number { @if let Some(p) = worker.residual_p { (residual::format_probability(p)) } }
-            td { @if worker.suspended_at_us != 0 { "suspended" } }
         }
     };
     layout::table("Workers", "audit", &heads, workers.iter().map(row))
