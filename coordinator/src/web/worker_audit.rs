@@ -50,7 +50,9 @@ pub(super) async fn show(
         p {
             "The coordinator verifies a share of the records that workers report, and another worker "
             "plays a share of the matches again. A worker whose record contradicts its reported "
-            "result is suspended at once. Its matches still count until they are declared void."
+            "result is suspended at once. Its matches still count until they are declared void. "
+            "The value p is an upper bound for the probability that the results of an honest worker "
+            "differ as much from those of the others by chance."
         }
         @if response.workers.is_empty() { p { "No worker has connected yet." } }
         @else { (table(&response.workers)) }
@@ -98,7 +100,7 @@ fn table(workers: &[AuditedWorker]) -> Markup {
         "Played again",
         "Differences in results",
         "Clock forfeits (expected)",
-        "p of clock forfeits",
+        "p of results",
     ];
     let row = |worker: &AuditedWorker| {
         html! {
