@@ -40,10 +40,11 @@ pub(super) async fn show(
     let page = TournamentPage::below(&tournament, Tab::Organise, "Collusion");
     let body = match result {
         Ok(response) => report(&links, &response),
-        Err(error) => match page.nothing_played(&session).await {
-            Some(nothing) => nothing,
-            None => html! { p { (WebError::from(error).sentence()) } },
-        },
+        Err(error) => {
+            let nothing = page.nothing_played(&session).await;
+            let message = WebError::from(error).sentence();
+            nothing.unwrap_or_else(|| html! { p { (message) } })
+        }
     };
     Ok(page.render(&session, &body).await)
 }
