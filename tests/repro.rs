@@ -99,7 +99,7 @@ fn forfeits_are_compared_like_replies() {
     assert_eq!(output.status.code(), Some(1));
     let last = plies(&output).pop().unwrap();
     assert_eq!((&last["ply"], &last["got"]["forfeit"]), (&json!(2), &json!("clock")));
-    assert!(last["got"]["detail"].as_str().unwrap().contains("over the limit of 200ms"), "{last}");
+    assert!(last["got"]["detail"].as_str().unwrap().contains("over the limit of 200 ms"), "{last}");
 }
 
 /// A bot that failed either fails again, which is exit code 1, or now replies.

@@ -213,7 +213,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route("/assets/arbiter.svg", get(assets::icon))
         .merge(api::routes())
         .fallback(error::not_found)
-        .layer(middleware::from_fn(error::format_errors))
+        .layer(middleware::from_fn_with_state(state.clone(), error::format_errors))
         .route("/metrics", get(metrics::show))
         .route("/healthz", get(health))
         .route("/readyz", get(readiness))

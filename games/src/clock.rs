@@ -219,9 +219,10 @@ impl ClockRules {
             Allowance::Bank(_) => format!("bank exhausted: {} over", millis(over)),
             Allowance::Move(limit) => {
                 format!(
-                    "{} for one answer: {} over the limit of {limit}",
+                    "{} for one answer: {} over the limit of {}",
                     millis(cost),
-                    millis(over)
+                    millis(over),
+                    millis(limit)
                 )
             }
         }
@@ -287,7 +288,7 @@ mod tests {
         let spent = TimeSpent { wall: Micros::from_millis(9_000), cpu: Micros::ZERO };
         assert_eq!(rules.charge(spent, limit, true), Charge { cost: Micros::ZERO, late: None });
         let late = rules.charge(spent, limit, false).late.unwrap();
-        assert_eq!(late, "9000 ms for one answer: 8500 ms over the limit of 500ms");
+        assert_eq!(late, "9000 ms for one answer: 8500 ms over the limit of 500 ms");
     }
 
     #[test]

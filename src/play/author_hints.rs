@@ -17,7 +17,8 @@ pub(crate) fn forfeit_hint(plan: &Plan, played: &PlayedMatch, seat: usize) -> Op
     let detail = summary.detail.as_deref().unwrap_or_default();
     let replies = summary.replies.len();
     let game = plan.params.game();
-    ObservedForfeit { game, bot: Some(bot), forfeit, detail, replies }.hint()
+    let has_stderr = !summary.usage.stderr.is_empty();
+    ObservedForfeit { game, bot: Some(bot), forfeit, detail, replies, has_stderr }.hint()
 }
 
 /// Which hints were shown.

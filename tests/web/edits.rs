@@ -245,6 +245,18 @@ fn announcements_are_public_until_they_are_removed() {
     let actions: Vec<_> = up.json("audit").into_iter().map(|line| line["action"].clone()).collect();
     assert!(actions.contains(&json!("announce")) && actions.contains(&json!("announce remove")));
     let long = "x".repeat(2001);
+    let hash = csrf(&page);
+    let sent = format!("csrf={hash}&text={long}");
+    let refused = browser.post("/t/cup/announcements", &sent, &[]);
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("write at most 2000."), "{}", refused.body);
+    assert!(refused.body.contains(&long), "the form keeps the text: {}", refused.body);
+    let link = encoded("Read the [rules](/t/cup/how-to-play), not [these](//evil.example).");
+    let sent = format!("csrf={hash}&text={link}");
+    assert_eq!(browser.post("/t/cup/announcements", &sent, &[]).status, 303);
+    let front = browser.page("/t/cup");
+    assert!(front.contains("<a href=\"/t/cup/how-to-play\">rules</a>"), "{front}");
+    assert!(!front.contains("evil.example"), "{front}");
     let output = up.command("tournament announce cup").arg(long).output().unwrap();
     assert!(String::from_utf8(output.stderr).unwrap().contains("write at most 2000"));
     server.up.close();

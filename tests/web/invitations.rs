@@ -33,9 +33,14 @@ fn organisers_invite_players_and_print_their_cards() {
     assert_eq!(players(), 1);
     let form = format!("csrf={}&names=bob", "0".repeat(64));
     assert_eq!(organiser.post("/invitations", &form, &[]).status, 403);
-    let (status, page) = invite(&organiser, "bob\r\nada\r\n<b>eve\r\n");
+    let (status, page) = invite(&organiser, "bob\r\nada\r\n<b>eve\r\nbob\r\n");
     assert_eq!(status, 409, "{page}");
-    assert!(text(&page).contains("has the name ada"), "{page}");
+    for problem in [
+        "Line 2: ada already has a token; leave the name out.",
+        "Line 4: bob is also on line 1; leave one out.",
+    ] {
+        assert!(text(&page).contains(problem), "{problem}: {page}");
+    }
     assert!(page.contains("bob\r\nada") || page.contains("bob\nada"), "the form keeps the names");
     assert!(page.contains("&lt;b&gt;eve") && !page.contains("<b>eve"), "{page}");
     assert_eq!(players(), 1, "all or none");

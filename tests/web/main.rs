@@ -54,7 +54,11 @@ fn pages_show_the_same_data_as_commands() {
     assert!(browser.page("/").contains("<a href=\"/t/cup\">cup</a>"));
     let front = browser.page("/t/cup");
     assert!(front.contains("No leaderboard yet") && front.contains("There are no editions yet"));
-    assert_eq!(browser.get("/t/cup/ranking").status, 404, "there is no leaderboard yet");
+    for path in ["ranking", "matches", "schedule", "matrix", "statistics"] {
+        let page = browser.page(&format!("/t/cup/{path}"));
+        assert!(page.contains("An organiser starts the first edition"), "{path}: {page}");
+        assert!(page.contains("class=\"tabs\""), "{path} keeps the tabs: {page}");
+    }
     server.up.play("cup");
 
     let places = server.up.json("ranking cup");
@@ -197,7 +201,9 @@ fn organisers_start_and_cancel_from_the_page_of_the_tournament() {
     assert!(server.up.json("tournament show cup")[0]["editions"].as_array().unwrap().is_empty());
     assert_eq!(browser.post("/t/cup/start", &form, &[]).status, 303);
     assert_eq!(server.up.json("tournament show cup")[0]["editions"].as_array().unwrap().len(), 1);
-    assert_eq!(browser.post("/t/cup/cancel", &form, &[]).status, 400, "not confirmed");
+    let unconfirmed = browser.post("/t/cup/cancel", &form, &[]);
+    assert_eq!(unconfirmed.status, 400, "not confirmed");
+    assert!(text(&unconfirmed.body).contains("\"Cancel tournament\" needs your confirmation"));
     let sure = format!("{form}&sure=yes");
     assert_eq!(browser.post("/t/cup/cancel", &sure, &[]).status, 303);
     assert_eq!(server.up.json("tournament show cup")[0]["state"], "cancelled");

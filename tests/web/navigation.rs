@@ -82,6 +82,44 @@ fn the_header_names_who_is_logged_in() {
 }
 
 #[test]
+fn error_pages_show_who_is_logged_in() {
+    let server = TestServer::open();
+    let mut browser = server.browser.clone();
+    let errors = ["/nowhere", "/t/none", "/t/cup/matches/y", "/new", "/workers", "/api/nothing"];
+    for path in errors {
+        assert!(!browser.get(path).body.contains("Log out"), "{path}");
+    }
+    browser.log_in(&server.up.token("player --name lovelace"));
+    for (path, status, title) in [
+        ("/nowhere", 404, "Not found"),
+        ("/t/none", 404, "Not found"),
+        ("/t/cup/matches/y", 400, "Something is missing or wrong"),
+        ("/new", 403, "You have no access"),
+        ("/workers", 403, "You have no access"),
+    ] {
+        let response = browser.get(path);
+        assert_eq!(response.status, status, "{path}");
+        let page = response.body;
+        assert!(page.contains("lovelace") && page.contains("Log out"), "{path}: {page}");
+        assert!(page.contains(&format!("<h1>{title}</h1>")), "{path}: {page}");
+    }
+    let refused = text(&browser.get("/new").body);
+    assert!(refused.contains("This needs a token of role organiser, not player."), "{refused}");
+    let problem = browser.get("/api/v1/nothing");
+    assert_eq!(problem.headers["content-type"], "application/problem+json");
+    // The page of a form that was refused leads back to the page with the form.
+    let refused = browser.post("/t/cup/start", "csrf=", &[]);
+    assert_eq!(refused.status, 403);
+    assert!(refused.body.contains("<a href=\"/t/cup/organise\">Go back</a>"), "{}", refused.body);
+    // A page for frames is the same for all people.
+    let framed = browser.get("/t/cup/matches/0/embed");
+    assert!(framed.status == 404 && !framed.body.contains("lovelace"), "{}", framed.body);
+    let framed = browser.get("/t/cup/matches/0/embed/steps");
+    assert!(framed.status >= 400 && !framed.body.contains("lovelace"), "{}", framed.body);
+    server.up.close();
+}
+
+#[test]
 fn a_login_returns_to_a_page_that_answers() {
     let server = TestServer::open();
     server.up.play("cup");

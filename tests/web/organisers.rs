@@ -120,6 +120,28 @@ fn create_tables(server: &TestServer) {
 }
 
 #[test]
+fn a_tournament_without_an_edition_says_why() {
+    let server = TestServer::open();
+    server.up.create("name = \"lone\"\ngame = \"gomoku\"\n");
+    let mut browser = server.browser.clone();
+    browser.log_in(&server.up.admin());
+    let page = browser.page("/t/lone/organise");
+    assert!(page.contains("An edition needs at least 2 bots, and 0 entered so far."), "{page}");
+    assert!(page.contains("<button type=\"submit\" disabled"), "{page}");
+    let refused = browser.post("/t/lone/start", &format!("csrf={}", csrf(&page)), &[]);
+    assert_eq!(refused.status, 409);
+    assert!(refused.body.contains("role=\"alert\"") && refused.body.contains("class=\"tabs\""));
+    let page = browser.page("/t/lone/collusion");
+    assert!(page.contains("An organiser starts the first edition"), "{page}");
+    server.up.succeed("tournament cancel lone");
+    for path in ["", "/matches", "/schedule", "/collusion"] {
+        let page = text(&browser.page(&format!("/t/lone{path}")));
+        assert!(page.contains("This tournament was cancelled before its first edition."), "{page}");
+    }
+    server.up.close();
+}
+
+#[test]
 fn the_collusion_page_shows_the_same_data_as_the_command() {
     let server = TestServer::open();
     create_tables(&server);
@@ -200,7 +222,7 @@ fn organisers_start_editions_and_suspend_withdraw_and_reinstate_bots() {
         state()["state"] == "complete"
     });
     let machines = rows(&browser.page("/queue"), "workers");
-    assert_eq!((machines.len(), &machines[0][1][..]), (1, "1"), "one slot: {machines:?}");
+    assert_eq!((machines.len(), &machines[0][2][..]), (1, "1"), "one slot: {machines:?}");
     let page = text(&browser.page("/t/cup/bots/ada"));
     assert!(page.contains("Reply times") && page.contains("90th percentile"), "{page}");
     let eve = browser.page("/t/cup/bots/eve");

@@ -149,8 +149,8 @@ fn a_single_source_file_can_be_submitted() {
         ("two", "two.cobol", &b"x"[..], "two.cobol: neither an archive nor a source file"),
         ("two", "two.py", &vec![b'x'; (4 << 20) + 1], "at most 4 MiB"),
         ("", "two words.py", b"x", "cannot be the name of a bot"),
-        ("", "two+.py", b"x", "enter a name for the bot"),
-        ("", "two.zip", b"PK", "enter the name of the bot"),
+        ("", "two+.py", b"x", "Enter a name for the bot"),
+        ("", "two.zip", b"PK", "Enter the name of the bot"),
         ("my bot", "two.py", b"x", "cannot be a bot's name"),
     ] {
         let response = send(bot, file, contents);
@@ -221,11 +221,15 @@ fn forged_forms_are_refused_and_errors_keep_the_input() {
     assert!(refused.body.contains("value=\"my bot\""), "{}", refused.body);
     let refused = ada.upload("/t/cup/submit", &parts(&hash, "log"), &[]);
     assert_eq!(refused.status, 400);
-    assert!(refused.body.contains("addresses use the word"), "{}", refused.body);
+    assert!(refused.body.contains("Addresses use the word"), "{}", refused.body);
     let empty =
         [Part::text("csrf", &hash), Part::text("bot", "sent"), Part::file("bundle", "", b"")];
     let empty = ada.upload("/t/cup/submit", &empty, &[]);
-    assert!(empty.status == 400 && empty.body.contains("the bundle is empty"), "{}", empty.body);
+    assert!(
+        empty.status == 400 && empty.body.contains("The file is empty: choose"),
+        "{}",
+        empty.body
+    );
     let names: Vec<_> = server.up.json("bots cup").iter().map(|bot| bot["bot"].clone()).collect();
     assert_eq!(names, ["ada", "bob", "eve"], "no refused bot was created");
     server.up.close();

@@ -37,12 +37,14 @@ pub struct ObservedForfeit<'a> {
     pub detail: &'a str,
     /// The number of replies before the forfeit.
     pub replies: usize,
+    /// Whether the bot wrote to standard error. Its last lines are shown with the hint.
+    pub has_stderr: bool,
 }
 
 impl ObservedForfeit<'_> {
     /// A hint for the author in one line, if there is a likely cause.
     pub fn hint(&self) -> Option<String> {
-        let Self { detail, replies, .. } = *self;
+        let Self { detail, replies, has_stderr, .. } = *self;
         match self.forfeit {
             Forfeit::Clock if detail.contains("without the end of a reply") => {
                 Some(self.end_of_reply().to_owned())
@@ -58,8 +60,12 @@ impl ObservedForfeit<'_> {
                 Some(format!("if that is debug output, {ON_STDERR}"))
             }
             Forfeit::Gone => self.bot.and_then(|bot| start_problem(bot, detail)).or_else(|| {
-                let text = "it exited before its first reply: does it run in an empty environment?";
-                (replies == 0).then(|| text.to_owned())
+                let cause = if has_stderr {
+                    "the last lines of its standard error say why"
+                } else {
+                    "does it run in an empty environment?"
+                };
+                (replies == 0).then(|| format!("it exited before its first reply: {cause}"))
             }),
             Forfeit::Clock | Forfeit::Illegal | Forfeit::Flood => None,
         }
@@ -228,7 +234,8 @@ mod tests {
     fn debug_output_in_place_of_a_reply_is_recognised() {
         let hint = |game: &Game, detail: &str| {
             let forfeit = Forfeit::Illegal;
-            ObservedForfeit { game, bot: None, forfeit, detail, replies: 3 }.hint()
+            ObservedForfeit { game, bot: None, forfeit, detail, replies: 3, has_stderr: false }
+                .hint()
         };
         let gomoku = gomoku::game();
         let wojna = wojna::game();
@@ -244,6 +251,20 @@ mod tests {
         ] {
             assert_eq!(hint(game, detail).as_deref(), expected, "{detail}");
         }
+    }
+
+    #[test]
+    fn a_bot_that_ends_at_once_is_explained_by_its_standard_error_if_there_is_some() {
+        let game = gomoku::game();
+        let hint = |has_stderr: bool| {
+            let detail = "gone: exited with code 1";
+            let forfeit = Forfeit::Gone;
+            let seen =
+                ObservedForfeit { game: &game, bot: None, forfeit, detail, replies: 0, has_stderr };
+            seen.hint().unwrap()
+        };
+        assert!(hint(true).ends_with("the last lines of its standard error say why"));
+        assert!(hint(false).ends_with("does it run in an empty environment?"));
     }
 
     #[test]

@@ -258,9 +258,12 @@ impl Trial {
             }
             observations.times.extend(times);
             observations.memory = observations.memory.max(summary.usage.memory.map(|peak| peak.0));
-            observations.warn(warnings::from_match(game, result.bad_answers, summary));
             let late_forfeit = summary.usage.late_failure.as_ref().map(|failure| failure.forfeit);
-            if let Some(forfeit) = result.forfeit.or(late_forfeit) {
+            let forfeit = result.forfeit.or(late_forfeit);
+            let has_failed = forfeit.is_some();
+            let warnings = warnings::from_match(game, result.bad_answers, summary, has_failed);
+            observations.warn(warnings);
+            if let Some(forfeit) = forfeit {
                 let others: Vec<_> =
                     table.iter().filter(|other| !other.is_subject).map(TrialSeat::name).collect();
                 let opponents =

@@ -47,7 +47,7 @@ fn a_reply_within_the_margin_counts_and_a_later_one_does_not() {
     let (_, forfeits) = at(520);
     assert!(!forfeits.iter().any(|(_, kind, _)| *kind == Forfeit::Clock), "{forfeits:?}");
     let (standings, forfeits) = at(521);
-    let expected = "521 ms for one answer: 21 ms over the limit of 500ms";
+    let expected = "521 ms for one answer: 21 ms over the limit of 500 ms";
     assert_eq!(forfeits, [(2, Forfeit::Clock, expected.to_owned())]);
     assert_eq!(standings[1].forfeit, Some(Forfeit::Clock));
     assert_eq!((&standings[0].score.0[..], &standings[1].score.0[..]), (&[2][..], &[0][..]));

@@ -69,8 +69,18 @@ fn describe_repeated(names: &[RepeatedName]) -> String {
 }
 
 impl NameList {
-    /// Reads a list.
+    /// Reads a list whose names are there once.
     pub fn parse(text: &str) -> Result<Self, NameListError> {
+        let list = Self::read(text)?;
+        if let Some(row) = list.rows.iter().find(|row| row.values[list.column].is_empty()) {
+            return Err(NameListError::NoName { line: row.line });
+        }
+        let repeated = list.repeated();
+        if repeated.is_empty() { Ok(list) } else { Err(NameListError::Repeated(repeated)) }
+    }
+
+    /// Reads a list, whose names may be empty or repeated.
+    pub fn read(text: &str) -> Result<Self, NameListError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
         text.lines().find(is_content).ok_or(NameListError::Empty)?;
@@ -78,14 +88,7 @@ impl NameList {
             Some(list) => list,
             None => Self::parse_table(text, b';')?.unwrap_or_else(|| Self::parse_lines(text)),
         };
-        if list.rows.is_empty() {
-            return Err(NameListError::Empty);
-        }
-        if let Some(row) = list.rows.iter().find(|row| row.values[list.column].is_empty()) {
-            return Err(NameListError::NoName { line: row.line });
-        }
-        let repeated = list.repeated();
-        if repeated.is_empty() { Ok(list) } else { Err(NameListError::Repeated(repeated)) }
+        if list.rows.is_empty() { Err(NameListError::Empty) } else { Ok(list) }
     }
 
     fn parse_lines(text: &str) -> Self {
@@ -135,6 +138,11 @@ impl NameList {
     /// The names, in the order of the list.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.rows.iter().map(|row| row.values[self.column].as_str())
+    }
+
+    /// The names with the numbers of their lines, from 1.
+    pub fn lines(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.rows.iter().map(|row| row.line).zip(self.names())
     }
 
     /// The table as comma-separated values with more columns: their headings, and their values for

@@ -1,5 +1,6 @@
 //! The data of the overview pages: running editions, workers, changes, players of tricks over HTTP.
 
+use arbiter_proto::ids::WorkerId;
 use arbiter_proto::v1::Edition;
 
 use super::{Caller, Result, Service};
@@ -7,7 +8,7 @@ use crate::access::Role;
 use crate::db::lease_details::{self, LeaseDetails};
 use crate::db::tournaments::TournamentState;
 use crate::db::workers::Worker;
-use crate::db::{audit_log, tournaments, tricks_http, workers};
+use crate::db::{audit_log, tournaments, tricks_http, worker_suspensions, workers};
 
 /// Workers and their leases.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(crate) struct WorkersOverview {
     pub(crate) slots: i64,
     /// All workers, for organisers.
     pub(crate) workers: Vec<Worker>,
+    /// The workers that are suspended, for organisers.
+    pub(crate) suspended: Vec<WorkerId>,
     /// Active leases of this coordinator, for organisers.
     pub(crate) held: Vec<LeaseDetails>,
 }
@@ -61,7 +64,9 @@ impl Service {
         }
         let leases: Vec<_> = self.playing.all().into_iter().collect();
         let held = lease_details::of_leases(&self.pool, &leases).await?;
-        Ok(WorkersOverview { workers, held, ..overview })
+        let suspended = worker_suspensions::all(&self.pool).await?;
+        let suspended = suspended.into_iter().map(|suspension| suspension.worker).collect();
+        Ok(WorkersOverview { workers, suspended, held, ..overview })
     }
 
     /// Every worker that ever connected, last seen first.

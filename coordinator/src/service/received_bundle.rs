@@ -53,7 +53,9 @@ pub(super) async fn receive(
     }
     drop(sender);
     if size == 0 {
-        return Err(ServiceError::invalid_argument("the bundle is empty"));
+        return Err(ServiceError::invalid_argument(
+            "the file is empty: choose the bot's source file or its archive",
+        ));
     }
     let result = writer.await.map_err(io::Error::other).flatten();
     let (file, digest) = result.map_err(|error| {

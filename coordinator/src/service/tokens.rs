@@ -1,5 +1,7 @@
 //! Tokens. Administrators manage all of them, organisers those of players.
 
+use std::collections::HashSet;
+
 use arbiter_proto::ids::TokenId;
 use arbiter_proto::v1::{
     CreateTokenRequest, CreateTokenResponse, CreateTokensRequest, CreateTokensResponse,
@@ -61,6 +63,17 @@ impl Service {
             ));
         }
         Ok(Terms { role, expires_at, by })
+    }
+
+    /// Those of these names that valid tokens have.
+    pub(crate) async fn taken_names(
+        &self,
+        caller: &Caller,
+        names: &[String],
+    ) -> Result<HashSet<String>> {
+        caller.require(Role::Organiser)?;
+        let taken = tokens::valid_with_names(&self.pool, names, self.now()).await?;
+        Ok(taken.into_iter().map(|token| token.name).collect())
     }
 
     pub(crate) async fn rotate_token(

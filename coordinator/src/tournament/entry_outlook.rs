@@ -140,5 +140,5 @@ fn too_few(file: &TournamentFile, bots: usize, has_editions: bool) -> String {
     } else {
         "then an organiser can start the first edition"
     };
-    format!("{needs}, and with this one there are {bots}: {more}, {then}")
+    format!("{needs}, so after this one {more}; {then}")
 }

@@ -11,7 +11,7 @@ use arbiter_proto::v1::{
 use arbiter_schedule::Schedule;
 use axum::extract::{Multipart, Path};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Redirect;
+use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,7 +20,7 @@ use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
-use super::{create_tournament, flash, layout};
+use super::{create_tournament, flash, layout, organise};
 
 /// The fields of a button's form.
 #[derive(Debug, Default, Deserialize)]
@@ -34,18 +34,25 @@ pub(super) struct Button {
 
 type ActionResult = Result<Redirect, WebError>;
 
+/// The labels of the buttons that end a tournament.
+const CLOSE: &str = "Close tournament";
+const CANCEL: &str = "Cancel tournament";
+
 impl CsrfForm<Button> {
-    /// The session, if the confirmation box is ticked.
-    fn confirmed(self) -> Result<Session, WebError> {
-        check_confirmed(self.form.sure.as_deref())?;
+    /// The session, if the confirmation box of the button with this label is ticked.
+    fn confirmed(self, label: &str) -> Result<Session, WebError> {
+        check_confirmed(self.form.sure.as_deref(), label)?;
         Ok(self.session)
     }
 }
 
-/// Refuses an action whose confirmation box is not ticked.
-pub(super) fn check_confirmed(ticked: Option<&str>) -> Result<(), WebError> {
-    let unconfirmed =
-        || WebError::new(StatusCode::BAD_REQUEST, "tick the box to confirm this action");
+/// Refuses an action whose confirmation box is not ticked. `label` is that of its button.
+pub(super) fn check_confirmed(ticked: Option<&str>, label: &str) -> Result<(), WebError> {
+    let unconfirmed = || {
+        let message =
+            format!("\"{label}\" needs your confirmation: tick the box before the button");
+        WebError::new(StatusCode::BAD_REQUEST, message)
+    };
     ticked.map(drop).ok_or_else(unconfirmed)
 }
 
@@ -80,45 +87,87 @@ pub(super) fn reason_fields(confirmation: &str, label: &str) -> Markup {
     }
 }
 
-/// The organiser's buttons on the page Organise.
-pub(super) fn buttons(session: &Session, tournament: &Tournament) -> Markup {
+/// The part of the page Organise that runs the tournament. `too_few` says that too few bots have
+/// entered for an edition.
+pub(super) fn run_section(
+    session: &Session,
+    tournament: &Tournament,
+    too_few: Option<&str>,
+) -> Markup {
     let is_running = tournament
         .editions
         .first()
         .is_some_and(|edition| edition.state == "running" || edition.state == "planning");
-    let has_editions = !tournament.editions.is_empty();
     let at = |action: &str| format!("/t/{}/{action}", tournament.name);
     html! {
-        @if tournament.state == "open" {
-            section.actions aria-labelledby="organiser" {
-                h2 #organiser { "Organiser actions" }
-                @if !is_running {
-                    form.action method="post" action=(at("start")) {
-                        (layout::csrf_field(session))
-                        @if schedule(tournament).is_some_and(|schedule| schedule.has_history()) {
-                            label {
-                                input type="checkbox" name="fresh" value="yes";
-                                " Plan the tables from scratch, ignoring earlier editions."
-                            } " "
-                        }
-                        button type="submit" { "Start edition" }
+        section.actions aria-labelledby="run" {
+            h2 #run { "Run" }
+            @if let Some(too_few) = too_few { p #too-few { (too_few) } }
+            @if !is_running {
+                form.action method="post" action=(at("start")) {
+                    (layout::csrf_field(session))
+                    @if schedule(tournament).is_some_and(|schedule| schedule.has_history()) {
+                        label {
+                            input type="checkbox" name="fresh" value="yes";
+                            " Plan the tables from scratch, ignoring earlier editions."
+                        } " "
                     }
-                    @if has_editions {
-                        (button(session, &at("close"), "Close tournament",
-                            Some("No edition can follow. The seed is published.")))
-                    }
+                    button type="submit" disabled[too_few.is_some()]
+                        aria-describedby=[too_few.map(|_| "too-few")] { "Start edition" }
                 }
-                @if tournament.rehearsal_of.is_empty() {
-                    p { a href=(at("rehearse")) { "Rehearse with the present bots" } }
-                    p { a href={ "/invitations?t=" (tournament.name) } { "Invite players" } }
-                }
-                @if has_editions {
-                    p { a href=(at("void")) { "Declare matches void" } }
-                    p { a href=(at("collusion")) { "Check for collusion" } }
-                }
-                (button(session, &at("cancel"), "Cancel tournament",
-                    Some("This cannot be undone.")))
             }
+            @if tournament.rehearsal_of.is_empty() {
+                p { a href=(at("rehearse")) { "Rehearse with the present bots" } }
+            }
+            p { a href=(at("edit")) { "Edit settings" } }
+        }
+    }
+}
+
+/// The part of the page Organise about players.
+pub(super) fn players_section(tournament: &Tournament) -> Markup {
+    html! {
+        @if tournament.rehearsal_of.is_empty() {
+            section.actions aria-labelledby="players" {
+                h2 #players { "Players" }
+                p { a href={ "/invitations?t=" (tournament.name) } { "Invite players" } }
+                p { a href={ "/t/" (tournament.name) "/bots" } { "Bots and their owners" } }
+            }
+        }
+    }
+}
+
+/// The part of the page Organise that checks results.
+pub(super) fn check_section(tournament: &Tournament) -> Markup {
+    let at = |action: &str| format!("/t/{}/{action}", tournament.name);
+    html! {
+        @if !tournament.editions.is_empty() {
+            section.actions aria-labelledby="check" {
+                h2 #check { "Check" }
+                p { a href={ "/workers?t=" (tournament.name) } { "Audit of workers" } }
+                p { a href=(at("collusion")) { "Check for collusion" } }
+                p { a href=(at("void")) { "Declare matches void" } }
+            }
+        }
+    }
+}
+
+/// The part of the page Organise that ends the tournament. It can be closed when no edition runs.
+pub(super) fn end_section(session: &Session, tournament: &Tournament) -> Markup {
+    let is_closable = tournament
+        .editions
+        .first()
+        .is_some_and(|edition| edition.state != "running" && edition.state != "planning");
+    let at = |action: &str| format!("/t/{}/{action}", tournament.name);
+    html! {
+        section.actions aria-labelledby="end" {
+            h2 #end { "End" }
+            @if is_closable {
+                (button(session, &at("close"), CLOSE,
+                    Some("I confirm: no edition can follow, and the seed is published.")))
+            }
+            (button(session, &at("cancel"), CANCEL,
+                Some("I confirm: a cancelled tournament cannot be continued.")))
         }
     }
 }
@@ -152,11 +201,25 @@ pub(super) fn schedule(tournament: &Tournament) -> Option<Schedule> {
 pub(super) async fn start(
     Path(tournament): Path<String>,
     CsrfForm { session, form: button }: CsrfForm<Button>,
-) -> ActionResult {
+) -> Result<Response, WebError> {
     let fresh = button.fresh.is_some();
     let request = StartEditionRequest { tournament: tournament.clone(), fresh };
-    session.service.start_edition(&session.caller, request).await?;
-    Ok(redirect_to_tournament(&tournament, if fresh { "fresh" } else { "start" }))
+    let result = session.service.start_edition(&session.caller, request).await;
+    let done = if fresh { "fresh" } else { "start" };
+    respond(&session, &tournament, result.map_err(WebError::from), done).await
+}
+
+/// Redirects to the organisers' page of a tournament, or shows there why the action was refused.
+async fn respond<T: Send>(
+    session: &Session,
+    tournament: &str,
+    result: Result<T, WebError>,
+    done: &str,
+) -> Result<Response, WebError> {
+    match result {
+        Ok(_) => Ok(redirect_to_tournament(tournament, done).into_response()),
+        Err(error) => organise::refuse(session, tournament, error, "").await,
+    }
 }
 
 /// Stores the game package of a tournament.
@@ -173,19 +236,35 @@ pub(super) async fn send_package(
 }
 
 /// Cancels a tournament.
-pub(super) async fn cancel(Path(tournament): Path<String>, form: CsrfForm<Button>) -> ActionResult {
-    let session = form.confirmed()?;
-    let request = CancelTournamentRequest { tournament: tournament.clone() };
-    session.service.cancel_tournament(&session.caller, request).await?;
-    Ok(redirect_to_tournament(&tournament, "cancel"))
+pub(super) async fn cancel(
+    Path(tournament): Path<String>,
+    CsrfForm { session, form: button }: CsrfForm<Button>,
+) -> Result<Response, WebError> {
+    let result = match check_confirmed(button.sure.as_deref(), CANCEL) {
+        Ok(()) => {
+            let request = CancelTournamentRequest { tournament: tournament.clone() };
+            let cancelled = session.service.cancel_tournament(&session.caller, request).await;
+            cancelled.map_err(WebError::from)
+        }
+        Err(error) => Err(error),
+    };
+    respond(&session, &tournament, result, "cancel").await
 }
 
 /// Closes a tournament, which publishes its seed.
-pub(super) async fn close(Path(tournament): Path<String>, form: CsrfForm<Button>) -> ActionResult {
-    let session = form.confirmed()?;
-    let request = CloseTournamentRequest { tournament: tournament.clone() };
-    session.service.close_tournament(&session.caller, request).await?;
-    Ok(redirect_to_tournament(&tournament, "close"))
+pub(super) async fn close(
+    Path(tournament): Path<String>,
+    CsrfForm { session, form: button }: CsrfForm<Button>,
+) -> Result<Response, WebError> {
+    let result = match check_confirmed(button.sure.as_deref(), CLOSE) {
+        Ok(()) => {
+            let request = CloseTournamentRequest { tournament: tournament.clone() };
+            let closed = session.service.close_tournament(&session.caller, request).await;
+            closed.map_err(WebError::from)
+        }
+        Err(error) => Err(error),
+    };
+    respond(&session, &tournament, result, "close").await
 }
 
 /// Retries a match that was set aside.
@@ -214,7 +293,7 @@ pub(super) async fn withdraw(
     Path((tournament, bot)): Path<(String, String)>,
     form: CsrfForm<Button>,
 ) -> ActionResult {
-    let session = form.confirmed()?;
+    let session = form.confirmed("Withdraw bot")?;
     let request = WithdrawBotRequest { tournament: tournament.clone(), bot: bot.clone() };
     session.service.withdraw_bot(&session.caller, request).await?;
     Ok(flash::redirect(&format!("/t/{tournament}/bots/{bot}"), "withdraw"))

@@ -5,14 +5,15 @@ use arbiter_proto::v1::{
     Announcement, PostAnnouncementRequest, RemoveAnnouncementRequest, Tournament,
 };
 use axum::extract::Path;
-use axum::response::Redirect;
+use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::actions::organiser_page;
 use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::session::Session;
-use super::{flash, layout, markdown};
+use super::{flash, layout, markdown, organise};
 
 /// The form that posts an announcement.
 #[derive(Debug, Deserialize)]
@@ -58,7 +59,9 @@ fn article(Announcement { number, at_us, text }: &Announcement) -> Markup {
 }
 
 /// The announcements with buttons to remove them, and the form for a new one: for organisers.
-pub(super) fn organise(session: &Session, tournament: &Tournament) -> Markup {
+/// `draft` is a text that was refused; may be empty.
+pub(super) fn organise(session: &Session, tournament: &Tournament, draft: &str) -> Markup {
+    let is_invalid = (!draft.is_empty()).then_some("true");
     let path = format!("/t/{}/announcements", tournament.name);
     html! {
         section aria-labelledby="announce" {
@@ -68,7 +71,7 @@ pub(super) fn organise(session: &Session, tournament: &Tournament) -> Markup {
                 p {
                     label for="announcement" { "New announcement" }
                     textarea #announcement name="text" rows="4" required maxlength="2000"
-                        aria-describedby="announcement-help" {}
+                        aria-describedby="announcement-help" aria-invalid=[is_invalid] { "\n" (draft) }
                     small #announcement-help { "Markdown, at most 2000 bytes. Everyone sees it at once." }
                 }
                 p { button type="submit" { "Post announcement" } }
@@ -90,10 +93,13 @@ pub(super) fn organise(session: &Session, tournament: &Tournament) -> Markup {
 pub(super) async fn post(
     Path(tournament): Path<String>,
     CsrfForm { session, form }: CsrfForm<PostForm>,
-) -> Result<Redirect, WebError> {
-    let request = PostAnnouncementRequest { tournament: tournament.clone(), text: form.text };
-    session.service.post_announcement(&session.caller, request).await?;
-    Ok(flash::redirect(&format!("/t/{tournament}/organise"), "announce"))
+) -> Result<Response, WebError> {
+    let text = form.text.clone();
+    let request = PostAnnouncementRequest { tournament: tournament.clone(), text };
+    match session.service.post_announcement(&session.caller, request).await {
+        Ok(_) => Ok(flash::redirect(&organiser_page(&tournament), "announce").into_response()),
+        Err(error) => organise::refuse(&session, &tournament, error.into(), &form.text).await,
+    }
 }
 
 /// Removes an announcement.
@@ -103,5 +109,5 @@ pub(super) async fn remove(
 ) -> Result<Redirect, WebError> {
     let request = RemoveAnnouncementRequest { tournament: tournament.clone(), number };
     session.service.remove_announcement(&session.caller, request).await?;
-    Ok(flash::redirect(&format!("/t/{tournament}/organise"), "unannounce"))
+    Ok(flash::redirect(&organiser_page(&tournament), "unannounce"))
 }

@@ -37,11 +37,12 @@ use arbiter_proto::v1;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::response::Redirect;
 use axum::routing::get;
-use maud::html;
+use maud::{Markup, html};
 use serde::Serialize;
 
+use super::session::Session;
 use super::{WebState, layout};
 pub(super) use endpoint::escape;
 use endpoint::{Handler, respond};
@@ -107,7 +108,7 @@ pub(super) fn not_found() -> Problem {
 }
 
 /// The introduction to the API, for developers.
-async fn introduction() -> Response {
+async fn introduction(session: Session) -> Markup {
     let body = html! {
         p {
             "All data on these pages is available as JSON under " code { "/api/v1/" } ". The "
@@ -125,5 +126,5 @@ async fn introduction() -> Response {
             " is the URL of the next page. Errors are problem documents (RFC 9457)."
         }
     };
-    layout::public_page("API", &body).into_response()
+    layout::page("API", &session, &body)
 }

@@ -37,13 +37,16 @@ pub(super) async fn show(
         result => result,
     };
     let links = TournamentLinks::of(&session.service, &tournament).await?;
-    let body = html! {
-        @match &result {
-            Ok(response) => { (report(&links, response)) }
-            Err(error) => { p { (error.message()) } }
+    let page = TournamentPage::below(&tournament, Tab::Organise, "Collusion");
+    let body = match result {
+        Ok(response) => report(&links, &response),
+        Err(error) => {
+            let nothing = page.nothing_played(&session).await;
+            let message = WebError::from(error).sentence();
+            nothing.unwrap_or_else(|| html! { p { (message) } })
         }
     };
-    Ok(TournamentPage::below(&tournament, Tab::Organise, "Collusion").render(&session, &body).await)
+    Ok(page.render(&session, &body).await)
 }
 
 fn report(tournament: &TournamentLinks, response: &FindCollusionResponse) -> Markup {
@@ -54,8 +57,9 @@ fn report(tournament: &TournamentLinks, response: &FindCollusionResponse) -> Mar
             (layout::count(*tested, "ordered pair", "ordered pairs")) " tested, "
             strong { (flagged) " flagged" } "."
         }
-        p { (claim) }
-        (table(tournament, pairs))
+        p { (layout::sentence(claim)) }
+        @if pairs.is_empty() { p { "No pair met often enough to be tested." } }
+        @else { (table(tournament, pairs)) }
     }
 }
 

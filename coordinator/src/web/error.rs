@@ -1,17 +1,23 @@
 //! Error pages: errors of the service, with its messages, and errors of the framework (axum), which
 //! occur before a handler runs.
+//!
+//! An error does not know who is logged in. Its response carries the error, and the middleware
+//! [`format_errors`] renders the page again for the session of the request ([`OpenedSession`]).
 
 use std::fmt;
 
 use axum::body::to_bytes;
-use axum::extract::Request;
+use axum::extract::{FromRequestParts as _, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use maud::html;
+use maud::{Markup, html};
 
 use super::api::{self, Problem};
-use super::layout;
+use super::return_path::ReturnPath;
+use super::session::{OpenedSession, Session, cookie_token};
+use super::{WebState, layout};
 use crate::service::{ErrorKind, ServiceError};
 
 /// The value of `Retry-After`, in seconds.
@@ -52,6 +58,50 @@ impl WebError {
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
+
+    /// The title of its page.
+    fn title(&self) -> &'static str {
+        // A page that does not exist yet is not found, but its address is right.
+        if self.is_of(&[ErrorKind::FailedPrecondition]) {
+            return "This is not possible now";
+        }
+        match self.status {
+            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
+                "Something is missing or wrong"
+            }
+            StatusCode::UNAUTHORIZED => "Please log in",
+            StatusCode::FORBIDDEN => "You have no access",
+            StatusCode::NOT_FOUND => "Not found",
+            StatusCode::METHOD_NOT_ALLOWED => "This address does not do that",
+            StatusCode::CONFLICT => "This is not possible now",
+            StatusCode::PAYLOAD_TOO_LARGE => "This is too large",
+            StatusCode::TOO_MANY_REQUESTS => "Too many requests",
+            StatusCode::SERVICE_UNAVAILABLE => "Not available at the moment",
+            status if status.is_server_error() => "The server failed",
+            status => status.canonical_reason().unwrap_or("Error"),
+        }
+    }
+
+    /// Its page, in the layout of the session if the visitor is logged in.
+    fn page(&self, session: Option<&Session>, back: Option<&ReturnPath>) -> Markup {
+        let needs_access = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&self.status);
+        let body = html! {
+            p { (layout::with_code(&self.sentence())) }
+            @if needs_access { p { a href="/login" { "Log in" } " with a token that has access." } }
+            @if let Some(back) = back { p { a href=(back.as_str()) { "Go back" } } }
+        };
+        match session {
+            Some(session) => layout::page(self.title(), session, &body),
+            None => layout::public_page(self.title(), &body),
+        }
+    }
+
+    /// Its message as a sentence. A name at its beginning, such as that of a bot, stays as it is:
+    /// a name is followed by "of", "is" or "has", or it has a digit or a hyphen.
+    pub(super) fn sentence(&self) -> String {
+        let message = layout::sentence(&self.message);
+        if begins_with_name(&message) { message } else { layout::label(&message) }
+    }
 }
 
 impl From<ServiceError> for WebError {
@@ -63,20 +113,21 @@ impl From<ServiceError> for WebError {
 
 impl IntoResponse for WebError {
     fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or("Error");
-        let login = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&self.status);
-        let body = html! {
-            p { (self.message) }
-            @if login { p { a href="/login" { "Log in" } " with a token that has access." } }
-        };
-        let mut response = (self.status, layout::public_page(title, &body)).into_response();
+        let mut response = (self.status, self.page(None, None)).into_response();
         mark_formatted(&mut response);
-        // Something has not happened yet, such as the first edition.
-        if self.is_of(&[ErrorKind::FailedPrecondition]) {
-            response.extensions_mut().insert(TooEarly(self.message));
-        }
+        response.extensions_mut().insert(self);
         response
     }
+}
+
+/// Whether a message begins with the name of a tournament or a bot.
+fn begins_with_name(message: &str) -> bool {
+    let mut words = message.split(' ');
+    let first = words.next().unwrap_or_default();
+    let is_word = first.trim_end_matches([':', ',', '.']).bytes().all(|b| b.is_ascii_lowercase());
+    let verb = words.next().unwrap_or_default();
+    let is_subject = ["it", "this", "that", "there", "he", "she"].contains(&first);
+    !is_word || !is_subject && ["of", "is", "has"].contains(&verb)
 }
 
 /// Turns errors of these kinds into `None`.
@@ -127,25 +178,84 @@ pub(super) async fn not_found(uri: Uri) -> Response {
 #[derive(Clone, Copy, Debug)]
 struct Formatted;
 
-/// Marks an error response about something that has not happened yet, with its message.
-#[derive(Clone, Debug)]
-struct TooEarly(String);
-
-/// Middleware that formats the framework's errors, such as an invalid path or form, a method that
-/// is not allowed, or a body that is too large. Browsers get a page and API clients a problem
-/// document.
-pub(super) async fn format_errors(request: Request, next: Next) -> Response {
-    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+/// Middleware that formats errors: pages in the layout of the session, and the framework's errors,
+/// such as an invalid path or form, a method that is not allowed, or a body that is too large.
+/// Browsers get a page and API clients a problem document.
+pub(super) async fn format_errors(
+    State(state): State<WebState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let is_options = request.method() == Method::OPTIONS;
     let is_api = request.uri().path().starts_with(API_PREFIX);
-    let response = next.run(request).await;
+    let visit = Visit::of(&mut request);
+    let mut response = format_framework_error(is_api, is_options, next.run(request).await).await;
+    let Some(error) = response.extensions_mut().remove::<WebError>() else { return response };
+    let (status, page) = visit.page(state, error).await;
+    // The headers of the response stay, such as the allowed methods.
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.status = status;
+    Response::from_parts(parts, page.into_string().into())
+}
+
+/// What an error page must know about its request.
+#[derive(Debug)]
+struct Visit {
+    is_read: bool,
+    /// Where the visitor comes from, if it is another page of this server.
+    back: Option<ReturnPath>,
+    /// The session that the handler opened.
+    opened: OpenedSession,
+    /// The head of the request, if it has a token.
+    head: Option<Parts>,
+}
+
+impl Visit {
+    /// That of a request, whose handler shares its session with it.
+    fn of(request: &mut Request) -> Self {
+        let opened = OpenedSession::default();
+        request.extensions_mut().insert(opened.clone());
+        let is_read = [Method::GET, Method::HEAD].contains(request.method());
+        let path = request.uri().path();
+        let back = if is_read {
+            ReturnPath::of_request(request.headers())
+        } else {
+            // An address that only accepts a form leads to the page with the form.
+            ReturnPath::of_text(path)
+        };
+        let is_elsewhere = back != ReturnPath::default() && (!is_read || back.as_str() != path);
+        let has_token = cookie_token(request.headers()).is_some();
+        let head = has_token.then(|| {
+            let mut head = Request::new(()).into_parts().0;
+            head.headers.clone_from(request.headers());
+            head.extensions.clone_from(request.extensions());
+            head
+        });
+        Self { is_read, back: Some(back).filter(|_| is_elsewhere), opened, head }
+    }
+
+    /// The status and the page of an error.
+    async fn page(self, state: WebState, error: WebError) -> (StatusCode, Markup) {
+        // A page that does not exist yet is not found. An action that is too early is a conflict.
+        let is_too_early = self.is_read && error.is_of(&[ErrorKind::FailedPrecondition]);
+        let status = if is_too_early { StatusCode::NOT_FOUND } else { error.status };
+        let session = match (self.opened.get(), self.head) {
+            (Some(session), _) => session,
+            // No handler asked for it, for instance because the address is unknown.
+            (None, Some(mut head)) => Session::from_request_parts(&mut head, &state).await.ok(),
+            (None, None) => None,
+        };
+        let session = session.filter(Session::is_logged_in);
+        (status, error.page(session.as_ref(), self.back.as_ref()))
+    }
+}
+
+/// Makes the framework's errors errors of this server.
+async fn format_framework_error(is_api: bool, is_options: bool, response: Response) -> Response {
     let status = response.status();
     if is_options && status == StatusCode::METHOD_NOT_ALLOWED {
         return options_response(&response);
-    }
-    // A page that does not exist yet is not found. An action that is too early is a conflict.
-    if let Some(TooEarly(message)) = response.extensions().get().filter(|_| is_read) {
-        return WebError::new(StatusCode::NOT_FOUND, message).into_response();
     }
     let is_error = status.is_client_error() || status.is_server_error();
     let is_formatted = response.extensions().get::<Formatted>().is_some();

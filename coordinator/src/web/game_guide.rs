@@ -124,6 +124,7 @@ fn protocol(game: &Game) -> Markup {
         Framing::BlankLine => "A reply ends with an empty line.",
         Framing::EndsWith(_) => "A reply ends with the line that the protocol names.",
     };
+    let end = layout::with_code(end);
     html! {
         @match game.bots.protocol {
             Protocol::Stdio => {

@@ -6,6 +6,8 @@
 
 mod qr_code;
 
+use std::collections::{HashMap, HashSet};
+
 use arbiter_proto::v1::{CreateTokenResponse, CreateTokensRequest};
 use axum::extract::Query;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -13,13 +15,14 @@ use axum::response::{IntoResponse as _, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Deserialize;
 
+use super::api::escape;
 use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::layout;
 use super::session::{self, Session};
-use crate::access::Role;
 use crate::access::creation::MAX_TOKENS;
 use crate::access::name_list::NameList;
+use crate::access::{Role, check_name};
 
 /// The style of the cards, on the site and in files.
 pub(super) const STYLE: &str = include_str!("assets/invitations.css");
@@ -27,6 +30,8 @@ pub(super) const STYLE: &str = include_str!("assets/invitations.css");
 pub(super) const MAX_FORM_BYTES: usize = 1 << 20;
 /// Cards on a printed page.
 const CARDS_PER_PAGE: usize = 6;
+/// Maximum number of lines that an error names.
+const MAX_PROBLEMS: usize = 40;
 /// Characters of a token in a group, so that a person can read them.
 const GROUP: usize = 8;
 /// The title of a card if the organiser chose none.
@@ -111,6 +116,9 @@ pub(super) struct InvitationForm {
     names: String,
     #[serde(default)]
     title: String,
+    /// The tournament from which the organiser came; may be empty.
+    #[serde(default)]
+    t: String,
 }
 
 /// The query string of the form: the tournament whose title the cards get.
@@ -126,37 +134,103 @@ pub(super) async fn form(
     Query(InvitationQuery { t: tournament }): Query<InvitationQuery>,
 ) -> Result<Markup, WebError> {
     session.caller.require(Role::Organiser)?;
-    if tournament.is_empty() {
-        return Ok(form_page(&session, &[], "", "", None));
-    }
-    let title = session.service.tournament_heading(&tournament).await?.title;
+    let title = if tournament.is_empty() {
+        String::new()
+    } else {
+        session.service.tournament_heading(&tournament).await?.title
+    };
+    let form = InvitationForm { names: String::new(), title, t: tournament };
+    Ok(form_page(&session, &form, &[]).await)
+}
+
+/// The pages above these pages: those of the tournament from which the organiser came.
+async fn parents(session: &Session, tournament: &str) -> Vec<(String, String)> {
+    let heading = session.service.tournament_heading(tournament).await;
     let path = format!("/t/{tournament}");
-    let parents = [(title.as_str(), path.clone()), ("Organise", format!("{path}/organise"))];
-    Ok(form_page(&session, &parents, "", &title, None))
+    heading.map_or_else(
+        |_| Vec::new(),
+        |heading| {
+            vec![(heading.title, path.clone()), ("Organise".to_owned(), format!("{path}/organise"))]
+        },
+    )
+}
+
+/// The address of the form, for this tournament if there is one.
+fn form_path(tournament: &str) -> String {
+    if tournament.is_empty() {
+        "/invitations".to_owned()
+    } else {
+        format!("/invitations?t={}", escape(tournament))
+    }
 }
 
 /// Creates the tokens and shows the cards.
 pub(super) async fn create(
     headers: HeaderMap,
-    CsrfForm { session, form: InvitationForm { names, title } }: CsrfForm<InvitationForm>,
+    CsrfForm { session, form }: CsrfForm<InvitationForm>,
 ) -> Result<Response, WebError> {
     session.caller.require(Role::Organiser)?;
-    match invite(&session, &names).await {
-        Ok(created) => {
-            let site = site_address(&headers);
-            Ok(cards_page(&session, title.trim(), &site, &created).into_response())
+    let refused = match NameList::read(&form.names) {
+        Ok(list) => {
+            let taken = taken_names(&session, &list).await?;
+            let problems = problems(&list, &taken);
+            if problems.is_empty() {
+                match invite(&session, &list).await {
+                    Ok(created) => {
+                        let site = site_address(&headers);
+                        let page = cards_page(&session, &form, &site, &created).await;
+                        return Ok(page.into_response());
+                    }
+                    Err(error) => (error.status(), vec![error.sentence()]),
+                }
+            } else {
+                let is_conflict = !taken.is_empty();
+                let status =
+                    if is_conflict { StatusCode::CONFLICT } else { StatusCode::BAD_REQUEST };
+                (status, problems)
+            }
         }
         Err(error) => {
-            let page = form_page(&session, &[], &names, &title, Some(error.message()));
-            Ok((error.status(), page).into_response())
+            let error = WebError::new(StatusCode::BAD_REQUEST, error.to_string());
+            (error.status(), vec![error.sentence()])
         }
+    };
+    let (status, problems) = refused;
+    Ok((status, form_page(&session, &form, &problems).await).into_response())
+}
+
+/// The names of a list that valid tokens have.
+async fn taken_names(session: &Session, list: &NameList) -> Result<HashSet<String>, WebError> {
+    // The database accepts no text with a zero byte, so it is not asked about invalid names.
+    let is_valid = |name: &&str| check_name(name).is_ok();
+    let names: Vec<_> = list.names().filter(is_valid).take(MAX_TOKENS).map(str::to_owned).collect();
+    Ok(session.service.taken_names(&session.caller, &names).await?)
+}
+
+/// What must be corrected in a list, a sentence for each line with a problem.
+fn problems(list: &NameList, taken: &HashSet<String>) -> Vec<String> {
+    let mut first_lines = HashMap::new();
+    let mut problems = Vec::new();
+    for (line, name) in list.lines() {
+        let first = *first_lines.entry(name).or_insert(line);
+        let problem = if name.is_empty() {
+            "there is no name; write one or remove the line".to_owned()
+        } else if let Err(error) = check_name(name) {
+            error.to_string()
+        } else if first != line {
+            format!("{name} is also on line {first}; leave one out")
+        } else if taken.contains(name) {
+            format!("{name} already has a token; leave the name out")
+        } else {
+            continue;
+        };
+        problems.push(format!("Line {line}: {problem}."));
     }
+    problems
 }
 
 /// Creates a token for each name of a list.
-async fn invite(session: &Session, text: &str) -> Result<Vec<CreateTokenResponse>, WebError> {
-    let list = NameList::parse(text)
-        .map_err(|error| WebError::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+async fn invite(session: &Session, list: &NameList) -> Result<Vec<CreateTokenResponse>, WebError> {
     let request = CreateTokensRequest {
         role: Role::Player.to_string(),
         names: list.names().map(str::to_owned).collect(),
@@ -175,22 +249,30 @@ fn site_address(headers: &HeaderMap) -> String {
 /// The title of the page with the form.
 const FORM_TITLE: &str = "Invite players";
 
-/// The page with the form, below these pages.
-fn form_page(
-    session: &Session,
-    parents: &[(&str, String)],
-    names: &str,
-    title: &str,
-    error: Option<&str>,
-) -> Markup {
+/// The page with the form, as it was filled in, and what must be corrected.
+async fn form_page(session: &Session, form: &InvitationForm, problems: &[String]) -> Markup {
+    let InvitationForm { names, title, t: tournament } = form;
     let body = html! {
-        (layout::error_message(error))
+        @match problems {
+            [] => {}
+            [problem] => (layout::error_message(Some(problem))),
+            _ => {
+                div.error-message role="alert" {
+                    p { "No invitation was created. Correct these lines:" }
+                    ul { @for problem in problems.iter().take(MAX_PROBLEMS) { li { (problem) } } }
+                    @if problems.len() > MAX_PROBLEMS {
+                        p { "And " (problems.len() - MAX_PROBLEMS) " more." }
+                    }
+                }
+            }
+        }
         p {
             "Each player gets a token. It is their password, and it owns their bots. "
             "This page creates the tokens and shows a card for each player, to print and cut out."
         }
         form.fields method="post" action="/invitations" {
             (layout::csrf_field(session))
+            input type="hidden" name="t" value=(tournament);
             p {
                 label for="title" { "Title of the contest" }
                 input #title name="title" value=(title) maxlength="100" autocomplete="off";
@@ -208,15 +290,20 @@ fn form_page(
             p { button type="submit" { "Create invitations" } }
         }
     };
-    layout::page_below(parents, FORM_TITLE, session, &body)
+    let parents = parents(session, tournament).await;
+    let parents: Vec<_> = parents.iter().map(|(label, path)| (&label[..], path.clone())).collect();
+    layout::page_below(&parents, FORM_TITLE, session, &body)
 }
 
-fn cards_page(
+/// The page with the cards of the tokens that a form created.
+async fn cards_page(
     session: &Session,
-    title: &str,
+    form: &InvitationForm,
     site: &str,
     created: &[CreateTokenResponse],
 ) -> Markup {
+    let title = form.title.trim();
+    let form_path = form_path(&form.t);
     let players: Vec<_> =
         created.iter().map(|token| (token.name.as_str(), token.token.as_str())).collect();
     let body = html! {
@@ -227,11 +314,14 @@ fn cards_page(
                 " It prints six cards a page. If a card is lost, give the player a new token with "
                 code { "arbiter token rotate NAME" } "."
             }
-            p { a href="/invitations" { "Invite more players" } }
+            p { a href=(form_path) { "Invite more players" } }
         }
         (cards(Invitations { title, site, players: &players }))
     };
-    let parents = [(FORM_TITLE, "/invitations".to_owned())];
+    let above = parents(session, &form.t).await;
+    let mut parents: Vec<_> =
+        above.iter().map(|(label, path)| (&label[..], path.clone())).collect();
+    parents.push((FORM_TITLE, form_path));
     layout::page_below(&parents, "Invitations", session, &body)
 }
 

@@ -199,6 +199,18 @@ pub(super) fn components(columns: &[String]) -> String {
     format!(" ({})", labels.join(", "))
 }
 
+/// A text in which the parts between backticks are code, as in error messages.
+pub(super) fn with_code(text: &str) -> Markup {
+    if !text.matches('`').count().is_multiple_of(2) {
+        return html! { (text) };
+    }
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 0 { (part) } @else { code { (part) } }
+        }
+    }
+}
+
 /// An error message as a sentence, with a full stop. It may begin with a name, so its first letter
 /// stays as it is.
 pub(super) fn sentence(message: &str) -> String {
@@ -250,7 +262,8 @@ fn format_rate(rate: f64) -> String {
 pub(super) fn format_seconds(seconds: i64) -> String {
     match seconds {
         seconds @ ..120 => format!("{seconds} s"),
-        seconds @ ..7200 => format!("{} min", seconds / 60),
+        seconds @ ..3600 => format!("{} min", seconds / 60),
+        seconds @ ..7200 => format!("1 h {} min", seconds / 60 - 60),
         seconds @ ..172_800 => format!("{} h", seconds / 3600),
         seconds => format!("{} days", seconds / 86_400),
     }

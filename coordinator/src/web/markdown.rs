@@ -1,8 +1,9 @@
 //! Renders Markdown that is not trusted, such as the text of a game package.
 //!
-//! HTML in it is shown as text. Links lead to other sites, marked as untrusted (`nofollow`), or to
-//! a heading of the text; all others, and all images, are replaced by their texts. So the result
-//! has no scripts, no styles and no addresses of this server.
+//! HTML in it is shown as text. Links lead to other sites, marked as untrusted (`nofollow`), to
+//! pages of this server, or to a heading of the text; all others, and all images, are replaced by
+//! their texts. So the result has no scripts and no styles. A link to a page of this server changes
+//! nothing: changes need a form with the token of the session.
 
 use std::collections::HashSet;
 
@@ -121,7 +122,8 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Where a link may lead: to another site, or to a heading of the text.
+    /// Where a link may lead: to another site, to a path of this server, or to a heading of the
+    /// text.
     fn link_target(&self, target: &str) -> Option<String> {
         if let Some(name) = target.strip_prefix('#') {
             return Some(format!("#{}{}", self.prefix, slug(name)));
@@ -129,7 +131,10 @@ impl<'a> Filter<'a> {
         let is_site = ["http://", "https://"].iter().any(|scheme| {
             target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
         });
-        is_site.then(|| target.to_owned())
+        // Browsers take `//` and `/\` for the beginning of another site.
+        let is_path = target.starts_with('/') && !target.starts_with("//");
+        let is_plain = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        (is_site || is_path && is_plain).then(|| target.to_owned())
     }
 
     /// Gives the heading that ended an id, unless an earlier one has it.
@@ -146,7 +151,7 @@ impl<'a> Filter<'a> {
 
 /// The first tag of a link.
 fn link(target: &str) -> String {
-    let rel = (!target.starts_with('#')).then_some("nofollow noopener");
+    let rel = (!target.starts_with(['#', '/'])).then_some("nofollow noopener");
     let element = html! { a href=(target) rel=[rel] {} }.into_string();
     element.trim_end_matches("</a>").to_owned()
 }
@@ -181,7 +186,7 @@ mod tests {
         ("<!--\n\n<img src=x onerror=alert(1)>", "<img"),
         ("[a](javascript:alert(1))", "href"),
         ("[a](JaVaScRiPt:alert(1)) <javascript:alert(1)>", "href"),
-        ("[a](data:text/html,x) [b](//evil.example) [c](/logout) [d](../x)", "href"),
+        ("[a](data:text/html,x) [b](//evil.example) [c](/\\\\evil.example) [d](../x)", "href"),
         ("[a]( java&#x0A;script:alert(1))", "href"),
         ("![a](https://evil.example/x.png)", "<img"),
         ("```\"><script>\nx\n```", "<script"),
@@ -200,11 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_other_sites_and_to_headings() {
-        let text = "## Over HTTP\n[a](#over-http) [b](https://example.org/?a=1&b=2)\n";
+    fn links_lead_to_other_sites_to_paths_and_to_headings() {
+        let text = "## Over HTTP\n[a](#over-http) [b](https://example.org/?a=1&b=2) [c](/t/cup)\n";
         let html = render(text, "guide-").into_string();
         assert!(html.contains("<h3 id=\"guide-over-http\">Over HTTP</h3>"), "{html}");
         assert!(html.contains("<a href=\"#guide-over-http\">a</a>"), "{html}");
+        assert!(html.contains("<a href=\"/t/cup\">c</a>"), "{html}");
         assert!(
             html.contains(
                 "<a href=\"https://example.org/?a=1&amp;b=2\" rel=\"nofollow noopener\">b</a>"

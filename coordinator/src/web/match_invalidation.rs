@@ -17,6 +17,9 @@ use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, flash, layout, leaderboard};
 use crate::access::Role;
 
+/// The label of the button that declares matches void.
+const APPLY: &str = "Declare matches void";
+
 /// The criteria that select matches, as entered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -58,9 +61,12 @@ pub(super) async fn apply(
     Path(tournament): Path<String>,
     CsrfForm { session, form: VoidForm { sure, reason, query } }: CsrfForm<VoidForm>,
 ) -> Result<Response, WebError> {
-    actions::check_confirmed(sure.as_deref())?;
     session.caller.require(Role::Organiser)?;
-    match send_request(&session, &tournament, &query, Some(reason)).await {
+    let result = match actions::check_confirmed(sure.as_deref(), APPLY) {
+        Ok(()) => send_request(&session, &tournament, &query, Some(reason)).await,
+        Err(error) => Err(error),
+    };
+    match result {
         Ok(response) => {
             let count = usize::try_from(response.matches).unwrap_or_default();
             Ok(flash::redirect_with_count(&format!("/t/{tournament}"), "void", count)
@@ -228,7 +234,7 @@ fn confirmation_form(session: &Session, tournament: &str, query: &VoidQuery) -> 
             @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
             (actions::reason_fields(
                 "Also applies to matching matches that are reported in the meantime.",
-                "Declare matches void"))
+                APPLY))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use arbiter_proto::v1::{GetTournamentRequest, ListSetAsideRequest, SetAsideMatch, Tournament};
 use axum::extract::{Path, Query};
+use axum::response::Response;
 use maud::{Markup, html};
 
 use super::error::WebError;
@@ -18,28 +19,58 @@ pub(super) async fn show(
     Path(tournament): Path<String>,
     Query(flash): Query<Flash>,
 ) -> Result<Markup, WebError> {
+    let body = content(&session, &tournament, &flash.message(), "").await?;
+    Ok(TournamentPage::new(&tournament, Tab::Organise).render(&session, &body).await)
+}
+
+/// The page with the reason why an action was refused, and the status of the error. `draft` is the
+/// text of an announcement that was not posted; may be empty. Who may not see the page gets the
+/// error.
+pub(super) async fn refuse(
+    session: &Session,
+    tournament: &str,
+    error: WebError,
+    draft: &str,
+) -> Result<Response, WebError> {
+    let message = layout::error_message(Some(&error.sentence()));
+    let Ok(body) = content(session, tournament, &message, draft).await else { return Err(error) };
+    TournamentPage::new(tournament, Tab::Organise).respond_with_form(session, error, &body).await
+}
+
+/// The content below a message, with the text of an announcement to post.
+async fn content(
+    session: &Session,
+    tournament: &str,
+    message: &Markup,
+    draft: &str,
+) -> Result<Markup, WebError> {
     session.caller.require(Role::Organiser)?;
-    let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
+    let request = GetTournamentRequest { tournament: tournament.to_owned(), edition: None };
     let details = session.service.get_tournament(&session.caller, request).await?;
-    let request = ListSetAsideRequest { tournament: tournament.clone() };
+    let request = ListSetAsideRequest { tournament: tournament.to_owned() };
     let aside = session.service.list_set_aside(&session.caller, request).await?.matches;
     let is_open = details.state == "open";
     let lacks_package =
         if is_open { session.service.lacks_package(&details.name).await? } else { None };
-    let too_few = if is_open { too_few_bots(&session, &details).await? } else { None };
-    let body = html! {
-        (flash.message())
-        @if !is_open { p { "The tournament is over. Only announcements can still change." } }
-        @if let Some(too_few) = too_few { p { (too_few) } }
-        @if is_open { p { a href={ "/t/" (details.name) "/edit" } { "Edit settings" } } }
-        (set_aside(&aside, Some((&session, &details.name))))
-        (actions::buttons(&session, &details))
-        @if let Some(is_missing) = lacks_package {
-            (actions::package_form(&session, &details.name, is_missing))
+    let too_few = if is_open { too_few_bots(session, &details).await? } else { None };
+    Ok(html! {
+        (message)
+        @if !is_open {
+            p {
+                @if details.state == "cancelled" { "The tournament was cancelled. " }
+                @else { "The tournament is over. " }
+                "Only announcements can still change."
+            }
         }
-        (announcements::organise(&session, &details))
-    };
-    Ok(TournamentPage::new(&tournament, Tab::Organise).render(&session, &body).await)
+        (set_aside(&aside, Some((session, &details.name))))
+        @if is_open { (actions::run_section(session, &details, too_few.as_deref())) }
+        @if let Some(is_missing) = lacks_package {
+            (actions::package_form(session, &details.name, is_missing))
+        }
+        @if is_open { (actions::players_section(&details)) (actions::check_section(&details)) }
+        (announcements::organise(session, &details, draft))
+        @if is_open { (actions::end_section(session, &details)) }
+    })
 }
 
 /// The number of bots that a first edition needs, if fewer are entered.

@@ -21,8 +21,8 @@ pub(super) const PATH: &str = "/queue";
 pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
     let running = session.service.running_editions(&session.caller).await?;
     let aside = session.service.list_all_aside(&session.caller).await?;
-    let WorkersOverview { known, connected, slots, workers, held } =
-        session.service.workers_overview(&session.caller).await?;
+    let workers = session.service.workers_overview(&session.caller).await?;
+    let WorkersOverview { known, connected, slots, .. } = workers;
     let organiser = session.caller.is_organiser();
     let now = session.service.now();
     let body = html! {
@@ -37,7 +37,7 @@ pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
             (layout::count(slots, "slot", "slots")) ")."
         }
         @if organiser {
-            (worker_table(&workers, &held, now))
+            (worker_table(&workers, now))
             p { a href="/workers" { "Audit of workers" } }
         }
         @else { p { (layout::count(known, "known worker", "known workers")) ". Organisers see the list." } }
@@ -63,22 +63,24 @@ fn running_table(running: &[(String, Edition)], now: OffsetDateTime) -> Markup {
     layout::table("Running editions", "queue", &heads, running.iter().map(row))
 }
 
-fn worker_table(workers: &[Worker], held: &[LeaseDetails], now: OffsetDateTime) -> Markup {
-    let heads = ["Worker", "Slots", "Sandbox", "Build", "Last seen", "Playing"];
+fn worker_table(overview: &WorkersOverview, now: OffsetDateTime) -> Markup {
+    let WorkersOverview { workers, suspended, held, .. } = overview;
+    let heads = ["Worker", "Playing", "Slots", "Last seen", "Sandbox", "Build"];
     let row = |worker: &Worker| {
         html! {
             th scope="row" { (worker.name) }
-            td.number { (worker.slots) }
-            td { (worker.sandbox) }
-            td { (worker.build) }
-            td { (layout::format_seconds((now - worker.seen_at).whole_seconds().max(0))) " ago" }
             td {
+                @if suspended.contains(&worker.id) { "suspended" }
                 ul.plain {
                     @for lease in held.iter().filter(|held| held.worker == worker.id) {
                         li { (lease_line(lease)) }
                     }
                 }
             }
+            td.number { (worker.slots) }
+            td { (layout::format_seconds((now - worker.seen_at).whole_seconds().max(0))) " ago" }
+            td { (worker.sandbox) }
+            td { (worker.build) }
         }
     };
     layout::table("Workers", "workers", &heads, workers.iter().map(row))

@@ -70,8 +70,13 @@ async fn preview(session: &Session, details: &Tournament) -> Result<String, WebE
     let most = if depends_on_results { "at most " } else { "" };
     #[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
     let hours = estimate.matches as f64 * estimate.match_ms / 3_600_000.0;
+    let duration = match hours * 60.0 {
+        minutes if minutes < 1.0 => "less than a minute of one slot".to_owned(),
+        minutes if minutes < 60.0 => format!("about {minutes:.0} minutes of one slot"),
+        _ => format!("about {hours:.1} hours of one slot"),
+    };
     Ok(format!(
-        "It would play {most}{} of {}: about {hours:.1} slot hours, and {} connected.",
+        "It would play {most}{} of {}: {duration}, and {} connected.",
         layout::count(estimate.matches, "match", "matches"),
         layout::count(estimate.bots, "bot", "bots"),
         layout::count(estimate.slots, "slot is", "slots are")

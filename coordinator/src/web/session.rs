@@ -4,6 +4,8 @@
 //! its permissions are checked again for every page. Each form contains a hash of the token (the
 //! CSRF token), which other sites cannot know. Forms are accepted from pages of this server only.
 
+use std::sync::{Arc, OnceLock};
+
 use axum::Form;
 use axum::extract::{FromRef, FromRequestParts, Query};
 use axum::http::request::Parts;
@@ -45,7 +47,31 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, WebError> {
         let token = cookie_token(&parts.headers);
-        Self::of_request(parts, state, token).await
+        let session = Self::of_request(parts, state, token).await;
+        OpenedSession::record(parts, session.as_ref().ok());
+        session
+    }
+}
+
+/// The session that the handler of a request opened, for error pages: the token of a request is
+/// looked up once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OpenedSession(Arc<OnceLock<Option<Session>>>);
+
+impl OpenedSession {
+    /// The session. The outer `None` says that no handler has opened one, the inner one that the
+    /// session could not be opened or that the page is the same for all people.
+    #[expect(clippy::option_option, reason = "both levels differ in meaning")]
+    pub(super) fn get(&self) -> Option<Option<Session>> {
+        self.0.get().cloned()
+    }
+
+    /// Shares the session of a request.
+    fn record(parts: &Parts, session: Option<&Session>) {
+        if let Some(Self(slot)) = parts.extensions.get() {
+            // A second session of the request is the same.
+            drop(slot.set(session.cloned()));
+        }
     }
 }
 
@@ -61,6 +87,7 @@ where
     type Rejection = WebError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, WebError> {
+        OpenedSession::record(parts, None);
         Session::of_request(parts, state, None).await.map(Self)
     }
 }

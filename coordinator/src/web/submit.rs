@@ -75,7 +75,7 @@ pub(super) async fn submit(
             Ok(flash::redirect(&path, "submit").into_response())
         }
         Err(error) => {
-            let page = render(&session, &tournament, &bot, Some(error.message())).await?;
+            let page = render(&session, &tournament, &bot, Some(&error)).await?;
             Ok((error.status(), page).into_response())
         }
     }
@@ -149,7 +149,7 @@ async fn render(
     session: &Session,
     tournament: &str,
     bot: &str,
-    error: Option<&str>,
+    error: Option<&WebError>,
 ) -> Result<Markup, WebError> {
     let request = GetTournamentRequest { tournament: tournament.to_owned(), edition: None };
     let details = session.service.get_tournament(&session.caller, request).await?;
@@ -157,7 +157,9 @@ async fn render(
     let bots = session.service.list_bots(&session.caller, request).await?.bots;
     let own_bots: Vec<_> = bots.into_iter().filter(|bot| bot.owned_by_caller).collect();
     let body = html! {
-        (layout::error_message(error))
+        @if let Some(error) = error {
+            p.error-message role="alert" { (layout::with_code(&error.sentence())) }
+        }
         p { (entry_text(entry_of(&details), session.service.now())) }
         @if details.state == "open" { (instructions(&details)) }
         @if session.caller.require(Role::Player).is_err() {

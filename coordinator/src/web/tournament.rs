@@ -104,17 +104,32 @@ async fn matches_set_aside(
 
 /// Why there is no leaderboard, and what comes next.
 fn no_leaderboard(details: &Tournament, reason: &str, is_organiser: bool) -> Markup {
+    let is_open = details.state == "open";
     html! {
-        h2 { "No leaderboard yet" }
+        h2 { @if is_open { "No leaderboard yet" } @else { "No leaderboard" } }
         @if details.editions.is_empty() {
-            p {
-                "No edition has been started. An organiser starts the first one when enough bots \
-                 have entered."
-                @if is_organiser {
-                    " Start it on the page " a href={ "/t/" (details.name) "/organise" } { "Organise" } "."
+            (nothing_played(details, "No edition has been started", is_organiser))
+        } @else { p { (layout::sentence(reason)) } }
+    }
+}
+
+/// Why a tournament without an edition has nothing to show. `missing` says what there is not yet.
+pub(super) fn nothing_played(details: &Tournament, missing: &str, is_organiser: bool) -> Markup {
+    html! {
+        @match details.state.as_str() {
+            "open" => {
+                p {
+                    (missing) ". An organiser starts the first edition when enough bots have entered."
+                    @if is_organiser {
+                        " Start it on the page " a href={ "/t/" (details.name) "/organise" } { "Organise" } "."
+                    }
                 }
             }
-        } @else { p { (layout::sentence(reason)) } }
+            "cancelled" => {
+                p { "This tournament was cancelled before its first edition. Nothing was played." }
+            }
+            _ => { p { "This tournament ended before its first edition. Nothing was played." } }
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! The frame of all pages of a tournament: the way back, the title, the tabs, and a notice while
 //! leaderboards are frozen.
 
+use arbiter_proto::v1::GetTournamentRequest;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 
 use super::error::{self, WebError};
 use super::session::Session;
-use super::{layout, rehearsal};
+use super::{layout, rehearsal, tournament};
 use crate::service::{ErrorKind, RoundsView, TournamentHeading};
 
 /// A tab of a tournament.
@@ -145,7 +146,8 @@ impl<'a> TournamentPage<'a> {
 }
 
 impl TournamentPage<'_> {
-    /// The page with this content. If there is nothing to show yet, or not to this caller, the page
+    /// The page with this content. Before the first edition the page says that nothing has been
+    /// played. If there is nothing to show for another reason, or not to this caller, the page
     /// says so, with the status of the error.
     pub(super) async fn respond(
         self,
@@ -168,13 +170,32 @@ impl TournamentPage<'_> {
         }
         // A page that does not exist yet is not found.
         let is_too_early = error.is_of(&[ErrorKind::FailedPrecondition]);
+        if is_too_early && let Some(body) = self.nothing_played(session).await {
+            return Ok(self.render(session, &body).await.into_response());
+        }
         let status = if is_too_early { StatusCode::NOT_FOUND } else { error.status() };
         let path = format!("/t/{}", self.tournament);
         let body = html! {
-            p { (layout::sentence(error.message())) }
+            p { (error.sentence()) }
             p { a href=(path) { "Go to the leaderboard" } }
         };
         Ok(self.render_error(session, status, &body).await)
+    }
+
+    /// What to show if the tournament has no edition.
+    pub(super) async fn nothing_played(&self, session: &Session) -> Option<Markup> {
+        let request =
+            GetTournamentRequest { tournament: self.tournament.to_owned(), edition: None };
+        let details = session.service.cached_tournament(&session.caller, request).await.ok()?;
+        let missing = match self.tab {
+            Tab::Matches if self.title.is_some() => "There is no schedule yet",
+            Tab::Matches => "There are no matches yet",
+            Tab::Rounds => "There are no rounds yet",
+            _ => "There are no results yet",
+        };
+        let is_organiser = session.caller.is_organiser();
+        let body = tournament::nothing_played(&details, missing, is_organiser);
+        details.editions.is_empty().then_some(body)
     }
 
     /// The page with a form that says why it was refused, with the status of the error.

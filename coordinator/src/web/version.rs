@@ -78,7 +78,10 @@ pub(super) async fn live(
 fn trial(status: &TrialStatus) -> Markup {
     let Some(version) = &status.version else { return html! {} };
     let over = trial_is_over(status);
-    let failed = version.state == "failed";
+    // If the build failed, its log says why.
+    let has_failed_build = version.state == "failed" && status.evidence.is_empty();
+    let measurements = serde_json::from_str::<Measurements>(&status.measurements).ok();
+    let measurements = measurements.filter(|measured| measured.matches > 0);
     html! {
         p.state data-state=(version.state) data-over[over] {
             "State: " strong { (version_state(&version.state)) }
@@ -86,6 +89,7 @@ fn trial(status: &TrialStatus) -> Markup {
             @if !version.reason.is_empty() { ": " (version.reason) }
         }
         @if let Some(forecast) = &version.forecast { (entry_forecast(forecast)) }
+        @if has_failed_build { (build_log(status, true)) }
         @if !status.evidence.is_empty() {
             h2 { "Evidence" }
             pre.evidence { (status.evidence) }
@@ -94,9 +98,16 @@ fn trial(status: &TrialStatus) -> Markup {
             h2 { "Warnings" }
             ul { @for warning in &status.warnings { li { (warning) } } }
         }
-        @if let Ok(measurements) = serde_json::from_str(&status.measurements) { (measurements_list(&measurements)) }
+        @if let Some(measurements) = measurements { (measurements_list(&measurements)) }
+        @if !has_failed_build { (build_log(status, false)) }
+    }
+}
+
+/// The output of the build, if there is some.
+fn build_log(status: &TrialStatus, is_open: bool) -> Markup {
+    html! {
         @if !status.log.trim().is_empty() {
-            details.log open[failed && status.evidence.is_empty()] {
+            details.log open[is_open] {
                 summary { "Build log" }
                 pre { (status.log) }
             }

@@ -50,7 +50,9 @@ pub(super) async fn show(
         p {
             "The coordinator verifies a share of the records that workers report, and another worker "
             "plays a share of the matches again. A worker whose record contradicts its reported "
-            "result is suspended at once. Its matches still count until they are declared void."
+            "result is suspended at once. Its matches still count until they are declared void. "
+            "The value p is an upper bound for the probability that the results of an honest worker "
+            "differ as much from those of the others by chance."
         }
         @if response.workers.is_empty() { p { "No worker has connected yet." } }
         @else { (table(&response.workers)) }
@@ -61,7 +63,9 @@ pub(super) async fn show(
             h2 { "Differences" }
             (differences(&response.differences))
         }
-        @if !response.workers.is_empty() { (suspend_form(&session, &response.workers)) }
+        @if response.workers.iter().any(|worker| worker.suspended_at_us == 0) {
+            (suspend_form(&session, &response.workers))
+        }
     };
     let parents = [(queue::TITLE, queue::PATH.to_owned())];
     Ok(layout::page_below(&parents, &title, &session, &body))
@@ -71,7 +75,7 @@ pub(super) async fn show(
 pub(super) async fn suspend(
     CsrfForm { session, form: WorkerForm { name, reason, sure } }: CsrfForm<WorkerForm>,
 ) -> Result<Redirect, WebError> {
-    actions::check_confirmed(sure.as_deref())?;
+    actions::check_confirmed(sure.as_deref(), "Suspend worker")?;
     let request = SuspendWorkerRequest { worker: name, reason };
     session.service.suspend_worker(&session.caller, request).await?;
     Ok(flash::redirect("/workers", "suspend"))
@@ -89,18 +93,19 @@ pub(super) async fn reinstate(
 fn table(workers: &[AuditedWorker]) -> Markup {
     let heads = [
         "Worker",
+        "State",
         "Matches",
         "Records verified",
-        "Differences",
+        "Differences in records",
         "Played again",
-        "Differences",
+        "Differences in results",
         "Clock forfeits (expected)",
-        "p",
-        "State",
+        "p of results",
     ];
     let row = |worker: &AuditedWorker| {
         html! {
             th scope="row" { (worker.name) }
+            td { @if worker.suspended_at_us != 0 { "suspended" } @else { "active" } }
             td.number { (worker.matches) }
             td.number { (part(worker.recounted, worker.recounted + worker.recounts_waiting)) }
             td.number { (worker.recounts_disagreed + worker.unreadable) }
@@ -111,7 +116,6 @@ fn table(workers: &[AuditedWorker]) -> Markup {
                 " (" (format!("{:.1}", worker.clock_forfeits_of_others)) ")"
             }
             td.number { @if let Some(p) = worker.residual_p { (residual::format_probability(p)) } }
-            td { @if worker.suspended_at_us != 0 { "suspended" } }
         }
     };
     layout::table("Workers", "audit", &heads, workers.iter().map(row))

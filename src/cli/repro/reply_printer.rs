@@ -102,7 +102,9 @@ impl ReplyPrinter {
         };
         let replies = ply.number - 1;
         let bot = Some(&*self.bot);
-        ObservedForfeit { game: &self.game, bot, forfeit, detail, replies }.hint()
+        let has_stderr = !ply.stderr.is_empty();
+        let game = &self.game;
+        ObservedForfeit { game, bot, forfeit, detail, replies, has_stderr }.hint()
     }
 
     /// Prints a reply with its times; each line starts with `mark`.

@@ -69,7 +69,10 @@ pub(crate) fn read(directory: &Path) -> Result<Manifest, BotError> {
     } else if let Some(text) = text(META)? {
         (META, parse_meta(&text))
     } else {
-        let cause = format!("not a bot: it has neither a {BOT_TOML} nor a {META} file");
+        let cause = format!(
+            "not a bot: it has neither a {BOT_TOML} nor a {META} file; add a \
+                             {BOT_TOML}, or submit the single file"
+        );
         return Err(BotError::new(directory, cause));
     };
     let manifest = result.map_err(|cause| BotError::new(&directory.join(name), cause))?;

@@ -50,7 +50,9 @@ pub(super) fn describe(
         Contestant::Bot(bot) => Some(&**bot),
         Contestant::Unplayable { .. } | Contestant::Person => None,
     };
-    evidence.extend(ObservedForfeit { game, bot, forfeit, detail: &detail, replies }.hint());
+    let has_stderr = !stderr.is_empty();
+    let observed = ObservedForfeit { game, bot, forfeit, detail: &detail, replies, has_stderr };
+    evidence.extend(observed.hint());
     TrialFailure { reason, evidence: evidence.join("\n") }
 }
 

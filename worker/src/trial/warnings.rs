@@ -14,8 +14,13 @@ const SLOW_START: u64 = 2_000_000;
 /// Peak memory of this share of the limit or more, in percent, gives a warning.
 const HIGH_MEMORY_PERCENT: u64 = 80;
 
-/// Warnings from one match.
-pub(super) fn from_match(game: &Game, bad_answers: u32, summary: &SeatSummary) -> Vec<String> {
+/// Warnings from one match. `has_failed`: the evidence of the failure shows standard error.
+pub(super) fn from_match(
+    game: &Game,
+    bad_answers: u32,
+    summary: &SeatSummary,
+    has_failed: bool,
+) -> Vec<String> {
     let tolerated = hints::tolerated(summary.usage.warnings);
     let mut warnings: Vec<_> = tolerated.into_iter().map(str::to_owned).collect();
     if bad_answers > 0 {
@@ -23,7 +28,8 @@ pub(super) fn from_match(game: &Game, bad_answers: u32, summary: &SeatSummary) -
             .push(format!("{game} tolerated replies that broke its rules: see its documentation"));
     }
     let stderr = String::from_utf8_lossy(&summary.usage.stderr);
-    if let Some(line) = stderr.lines().find(|line| !line.trim().is_empty()) {
+    let mut lines = stderr.lines().filter(|line| !line.trim().is_empty());
+    if let Some(line) = lines.next().filter(|_| !has_failed) {
         let start: String = line.chars().take(80).collect();
         warnings.push(format!("it writes to standard error: {start}"));
     }
