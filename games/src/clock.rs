@@ -36,18 +36,22 @@ impl Micros {
         self.0.div_euclid(1000)
     }
 
-    /// The duration for people, in the unit that fits and rounded down: `820 µs`, `2.5 ms`,
-    /// `345 ms`, `28.4 s`, `205 s`.
+    /// The duration for people, in the unit that fits rounded to the nearest: `820 µs`, `2.6 ms`,
+    /// `346 ms`, `28.4 s`, `206 s`.
     pub fn rounded(self) -> String {
         let sign = if self.0 < 0 { "−" } else { "" };
         match self.0.unsigned_abs() {
             micros @ ..1000 => format!("{sign}{micros} µs"),
-            micros @ ..10_000 => format!("{sign}{}.{} ms", micros / 1000, micros % 1000 / 100),
-            micros @ ..1_000_000 => format!("{sign}{} ms", micros / 1000),
-            micros @ ..100_000_000 => {
-                format!("{sign}{}.{} s", micros / 1_000_000, micros % 1_000_000 / 100_000)
+            micros @ ..9_950 => {
+                let tenths = (micros + 50) / 100;
+                format!("{sign}{}.{} ms", tenths / 10, tenths % 10)
             }
-            micros => format!("{sign}{} s", micros / 1_000_000),
+            micros @ ..999_500 => format!("{sign}{} ms", (micros + 500) / 1000),
+            micros @ ..99_950_000 => {
+                let tenths = (micros + 50_000) / 100_000;
+                format!("{sign}{}.{} s", tenths / 10, tenths % 10)
+            }
+            micros => format!("{sign}{} s", (micros + 500_000) / 1_000_000),
         }
     }
 }
@@ -271,10 +275,15 @@ mod tests {
         for (micros, text) in [
             (0, "0 µs"),
             (820, "820 µs"),
-            (2599, "2.5 ms"),
-            (345_678, "345 ms"),
+            (2599, "2.6 ms"),
+            (9_949, "9.9 ms"),
+            (9_950, "10 ms"),
+            (345_678, "346 ms"),
+            (999_499, "999 ms"),
+            (999_500, "1.0 s"),
             (28_431_000, "28.4 s"),
-            (205_999_999, "205 s"),
+            (99_950_000, "100 s"),
+            (179_999_526, "180 s"),
             (-12_345, "−12 ms"),
         ] {
             assert_eq!(Micros(micros).rounded(), text);

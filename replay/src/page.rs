@@ -15,7 +15,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chunk::{ChunkEncoder, STEPS_PER_CHUNK};
 use crate::lines::Difference;
-use crate::render::{score, who};
+use crate::render::{score_text, who};
 use crate::steps::visit_steps;
 use crate::steps_builder::{Overview, ShownNames, Step};
 use crate::viewer::{SCRIPT, StepSource, Viewer};
@@ -144,7 +144,7 @@ fn result(standings: &[SeatResult], overview: &Overview) -> Markup {
                 @for (seat, standing) in Seat::all(standings.len()).zip(standings) {
                     tr {
                         td aria-label=(name(names, seat)) { (who(seat, names)) }
-                        td.number.score { (score(standing)) }
+                        td.number.score { (score_text(standing)) }
                         @if has_forfeits {
                             td { @if let Some(kind) = standing.forfeit { em.forfeit { (kind) } } }
                         }

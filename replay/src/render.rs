@@ -16,29 +16,38 @@ impl Step {
     fn markup(&self, names: &[EntrantName]) -> Markup {
         html! {
             article.step data-step=(self.index) {
-                @if let Some(seat) = self.seat {
-                    p.said {
-                        (who(seat, names))
-                        @if let Some(reply) = &self.reply { " " code { (reply) } }
-                        @if let Some(forfeit) = &self.forfeit {
-                            " " strong.forfeit {
-                                "forfeits – " (forfeit.kind) ": " (reason(forfeit.kind))
-                            }
-                        }
-                    }
-                    @if let Some(forfeit) = &self.forfeit {
-                        (evidence(forfeit, self.reply.is_some()))
-                    }
+                @if let Some(forfeit) = &self.forfeit {
+                    (self.reply_line(names))
+                    (evidence(forfeit, self.reply.is_some()))
                 }
                 figure {
                     figcaption { (self.picture.caption) }
                     div.table tabindex="0" role="group" aria-label="the table" {
                         (self.picture.markup)
                     }
+                    // Below the picture, because replies take from none to many lines.
+                    @if self.forfeit.is_none() { (self.reply_line(names)) }
                 }
                 div.beside tabindex="0" role="group" aria-label="result and clocks" {
                     @if let Some(standings) = &self.standings { (result(standings, names)) }
                     (clocks(&self.clocks, names, self.time))
+                }
+            }
+        }
+    }
+
+    /// The seat that acted, its reply and its forfeit.
+    fn reply_line(&self, names: &[EntrantName]) -> Markup {
+        html! {
+            @if let Some(seat) = self.seat {
+                p.said {
+                    (who(seat, names))
+                    @if let Some(reply) = &self.reply { " " code { (reply) } }
+                    @if let Some(forfeit) = &self.forfeit {
+                        " " strong.forfeit {
+                            "forfeits – " (forfeit.kind) ": " (reason(forfeit.kind))
+                        }
+                    }
                 }
             }
         }
@@ -87,17 +96,25 @@ fn evidence(forfeit: &StepForfeit, has_reply: bool) -> Markup {
 
 /// The result of the match.
 fn result(standings: &[SeatResult], names: &[EntrantName]) -> Markup {
+    let has_forfeits = standings.iter().any(|standing| standing.forfeit.is_some());
     html! {
         table.result {
             caption { "Result" }
-            thead { tr { th { "Seat" } th { "Bot" } th.number { "Score" } th { "Forfeit" } } }
+            thead {
+                tr {
+                    th { "Seat" } th { "Bot" } th.number { "Score" }
+                    @if has_forfeits { th { "Forfeit" } }
+                }
+            }
             tbody {
                 @for (seat, standing) in Seat::all(standings.len()).zip(standings) {
                     tr {
                         td class={ "seat" (seat) } { (seat) }
-                        td { (name(names, seat)) }
-                        td.number data-score=(score(standing)) { (score(standing)) }
-                        td { @if let Some(forfeit) = standing.forfeit { (forfeit.as_str()) } }
+                        td.bot { (name(names, seat)) }
+                        td.number data-score=(score(standing)) { (score_text(standing)) }
+                        @if has_forfeits {
+                            td { @if let Some(forfeit) = standing.forfeit { (forfeit.as_str()) } }
+                        }
                     }
                 }
             }
@@ -106,16 +123,24 @@ fn result(standings: &[SeatResult], names: &[EntrantName]) -> Markup {
 }
 
 /// The components of a score, the most important first.
-pub(crate) fn score(standing: &SeatResult) -> String {
+fn score(standing: &SeatResult) -> String {
     let numbers: Vec<_> = standing.score.0.iter().map(ToString::to_string).collect();
     numbers.join(" ")
+}
+
+/// The same for people, with minus signs as long as a digit.
+pub(crate) fn score_text(standing: &SeatResult) -> String {
+    score(standing).replace('-', "−")
 }
 
 /// The clocks of all seats: times and, in games with a time bank, a bar of its rest.
 fn clocks(clocks: &[Clock], names: &[EntrantName], time: Micros) -> Markup {
     html! {
         section.clocks aria-label="Clocks" {
-            p { "Clocks after " (time.rounded()) }
+            p {
+                @if time == Micros::ZERO { "Clocks at the start" }
+                @else { "Clocks after " (time.rounded()) }
+            }
             ul {
                 @for (seat, clock) in Seat::all(clocks.len()).zip(clocks) {
                     li { (who(seat, names)) (bar(clock, seat)) (times(clock)) }
@@ -145,9 +170,8 @@ fn times(clock: &Clock) -> Markup {
                 @if let Some(limit) = clock.limit.filter(|_| clock.left.is_none()) {
                     " of at most " (limit.rounded())
                 }
+                ", total " (clock.used.rounded())
             }
-            @if clock.left.is_some() || clock.last.is_some() { ", " }
-            "total " (clock.used.rounded())
         }
     }
 }

@@ -7,7 +7,8 @@ use std::io::BufRead;
 use std::ops::Range;
 
 use arbiter_games::{
-    Allowance, EntrantName, ExpectedReply, Forfeit, Games, MatchState, Message, Micros, TimeSpent,
+    Allowance, EntrantName, ExpectedReply, Forfeit, Games, MatchState, Message, Micros,
+    Step as MatchStep, TimeSpent,
 };
 
 use crate::lines::{Difference, Lines, read_header};
@@ -79,6 +80,11 @@ impl StepsBuilder<'_> {
 impl ReplayObserver for StepsBuilder<'_> {
     fn begin(&mut self, header: &Header, game: &dyn MatchState) {
         self.prepare(&header.seats, header.clock.kind);
+        let bank = full_bank(game);
+        for clock in &mut self.clocks {
+            clock.left = bank;
+            clock.limit = bank;
+        }
         self.add_state(Micros::ZERO, Action::default(), game);
     }
 
@@ -116,6 +122,15 @@ impl ReplayObserver for StepsBuilder<'_> {
             }
         };
         self.add_state(time, action, game);
+    }
+}
+
+/// The time bank of each seat when the match begins; `None` in games without one. The first message
+/// of a match, which a copy of it gives, tells the bank. All seats begin with the same.
+fn full_bank(game: &dyn MatchState) -> Option<Micros> {
+    match game.view().fork().step() {
+        MatchStep::Send(Message { allowance: Allowance::Bank(left), .. }) => Some(left),
+        _ => None,
     }
 }
 

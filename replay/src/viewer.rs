@@ -46,7 +46,7 @@ pub struct Viewer<'a> {
     pub overview: &'a Overview,
     /// The number of the step to show. It may be more than the last one.
     pub step: usize,
-    /// The step; `None` if there is no such step.
+    /// The step, or the last one if there is no such step.
     pub shown: Option<&'a PreEscaped<String>>,
     /// Where the steps come from.
     pub source: StepSource<'a>,
@@ -97,8 +97,10 @@ impl Render for Viewer<'_> {
                 @for forfeit in forfeits { (self.forfeit(*forfeit, names)) }
                 (self.player())
                 div.step-view aria-live="polite" {
+                    @if self.step > self.last() {
+                        p { "There is no step " (self.step) ". The last step is " (self.last()) "." }
+                    }
                     @if let Some(step) = self.shown { (step) }
-                    @else { p { "There is no step " (self.step) ". The last step is " (self.last()) "." } }
                 }
                 (self.chapter_list())
                 (keys())

@@ -153,13 +153,16 @@ fn bitwa_shows_units_and_what_the_last_order_did() {
     assert_eq!(squares(&first, "body seat1"), 6);
     assert_eq!(first.matches(r#".7">2</text>"#).count(), 12);
     assert!(first.contains("M0,0h1v1h-1z"), "the wall in the corner");
+    assert_eq!(first.matches("<b>180 s</b> left").count(), 2, "the clocks are full: {first}");
+    assert_eq!(first.matches("<meter").count(), 2, "{first}");
     assert_eq!(squares(&first, "moves") + squares(&first, "attacks"), 0);
     let second = &steps.drawn[1];
     assert_eq!(second.reply.as_deref(), Some("= 1 5 1 -1 1 1"));
     let caption = &second.picture.caption;
-    assert!(caption.starts_with("Round 1 of 100: alpha sends A to (5, 1), attacking"), "{caption}");
+    assert!(caption.starts_with("Round 1 of 100: alpha sends A to (5,1), attacking"), "{caption}");
     let shown = html(&steps, second);
     assert!(shown.contains(r#"<path class="target" d="M5.08,1.5a"#), "{shown}");
+    assert!(shown.find("<svg") < shown.find("class=\"said\""), "the reply is below: {shown}");
     let attacked = step_with(&steps, "loses");
     let shown = html(&steps, attacked);
     assert!(squares(&shown, "hit") > 0 && shown.contains("−1"), "{shown}");
@@ -171,6 +174,8 @@ fn bitwa_shows_units_and_what_the_last_order_did() {
 fn wojna_shows_piles_bids_and_who_takes_the_pot() {
     let (record, _) = transcript("wojna-war.txt", "= pass");
     let steps = all_steps(&record);
+    let first = html(&steps, &steps.drawn[0]);
+    assert_eq!(first.matches("<meter").count(), steps.overview.names.len(), "{first}");
     let auction = html(&steps, step_with(&steps, "pay a card each"));
     let seats = places(&auction, "wojna");
     assert_eq!(seats.len(), steps.overview.names.len() + 1, "the seats and the pot");
@@ -216,6 +221,7 @@ fn blackjack_hides_the_dealers_second_card_until_all_have_acted() {
     let dealer = ["2", "3", "7", "10"].map(|card| format!("<b>{card}</b>"));
     assert!(settled.contains(&dealer.concat()), "{settled}");
     let last = html(&steps, steps.drawn.last().unwrap());
+    assert!(last.contains("Result") && !last.contains("<th>Forfeit"), "{last}");
     for standing in &standings {
         assert!(last.contains(&format!("Chips {}<", standing.score.0[0])), "{last}");
     }

@@ -280,6 +280,7 @@ fn a_projector_plays_one_replay_after_the_other() {
     let rows = chrome.rows("table.ranking");
     assert_eq!(rows.len(), server.up.json("ranking gomoku-quick").len());
     let shown = chrome.text("main h2");
+    assert!(shown.contains(" – ") && shown.contains(", match "), "{shown}");
     chrome.wait("the replay plays", &format!("return {STEP} > 0"));
     let next = chrome.run("return document.getElementById('replay').dataset.next");
     assert!(next.as_str().unwrap().contains("?after="), "{next}");

@@ -160,7 +160,11 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
         assert_eq!(chunk(99).status, 404);
     }
     assert!(browser.page(address).contains("href=\"?step=1#replay\""));
-    assert!(browser.page(&format!("{address}?step=999999")).contains("There is no step 999999"));
+    let beyond = browser.page(&format!("{address}?step=999999"));
+    assert!(
+        beyond.contains("There is no step 999999") && beyond.contains("data-score"),
+        "{beyond}"
+    );
 
     // Forms from other sites or without the session's CSRF token are refused.
     let page = browser.page("/");

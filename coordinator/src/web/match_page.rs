@@ -121,7 +121,8 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Opens the replay of a match. The inner error says why the caller gets none.
+    /// Opens the replay of a match at a step, or at the last one if there is no such step. The
+    /// inner error says why the caller gets none.
     pub(super) async fn open(
         session: &Session,
         name: &str,
@@ -135,8 +136,12 @@ impl Replay {
         let names = shown_names(session, name).await?;
         let render = move || {
             let replayed = Replayed { games: &games, record: &record, names: &names };
-            let chunk = replay_cache::render_chunk(replayed, step / STEPS_PER_CHUNK)?;
-            Ok((chunk.step(step)?, chunk))
+            let mut chunk = replay_cache::render_chunk(replayed, step / STEPS_PER_CHUNK)?;
+            let shown = step.min(chunk.overview.total.saturating_sub(1));
+            if chunk.chunk.is_none() {
+                chunk = replay_cache::render_chunk(replayed, shown / STEPS_PER_CHUNK)?;
+            }
+            Ok((chunk.step(shown)?, chunk))
         };
         let (shown, chunk) = run_replay(session, render).await?;
         Ok(Ok(Self { name: name.to_owned(), step, chunk, shown }))

@@ -64,10 +64,11 @@ pub(super) async fn show(
     let board = none_if(&too_early, board)?;
     let replay = next_replay(&session, &tournament, query).await?;
     let links = TournamentLinks::of(&session.service, &tournament).await?;
+    let title = session.service.tournament_heading(&tournament).await?.title;
     let live = format!("/t/{tournament}/projector/live");
     let body = html! {
         section aria-labelledby="top" {
-            h1 #top { (tournament) }
+            h1 #top { (title) }
             @match &board {
                 Some(board) => div data-live=(live) { (standings(&links, board)) },
                 None => p { "There is no leaderboard yet." },
@@ -78,7 +79,7 @@ pub(super) async fn show(
                 Some((number, replay, next)) => {
                     h2 {
                         a href=(layout::match_path(&match_name(&tournament, *number))) {
-                            "Match " (number)
+                            (bots(replay)) ", match " (number)
                         }
                     }
                     (replay.viewer(
@@ -91,12 +92,18 @@ pub(super) async fn show(
         }
     };
     let script = html! { script src="/assets/arbiter.js" defer {} };
-    let page = bare_page::render(&tournament, "projector", &script, &body);
+    let page = bare_page::render(&title, "projector", &script, &body);
     let refresh = replay.is_none().then_some([REFRESH]);
     Ok(match refresh {
         Some(headers) => (headers, page).into_response(),
         None => page.into_response(),
     })
+}
+
+/// The names of the bots of a match.
+fn bots(replay: &Replay) -> String {
+    let names: Vec<_> = replay.overview().names.iter().map(ToString::to_string).collect();
+    names.join(" – ")
 }
 
 /// The rows of the leaderboard, with the columns that are read from a distance.
@@ -113,7 +120,6 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
                 tr {
                     th.number scope="col" { "Rank" } th scope="col" { "Bot" }
                     @for column in &board.columns { th.number scope="col" { (layout::label(column)) } }
-                    th.number scope="col" { "Matches" }
                 }
             }
             tbody {
@@ -124,7 +130,6 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
                         @for number in leaderboard::score(place, board.columns.len()) {
                             td.number.score { (number) }
                         }
-                        td.number { (place.matches) }
                     }
                 }
             }

@@ -302,7 +302,7 @@ fn caption(game: &Match, names: &[EntrantName]) -> String {
     let bot = name(names, division.seat());
     let enemy = Seat::from_index(1 - division.seat().index());
     let effect = effect(game, name(names, enemy), losses(game, enemy));
-    let sends = format!("{bot} sends {division} to ({x}, {y}), {manner}");
+    let sends = format!("{bot} sends {division} to ({x},{y}), {manner}");
     format!("Round {round} of {rounds}: {sends}: {effect}.{ending}")
 }
 

@@ -98,7 +98,7 @@ fn dealer_place(game: &Match) -> Place {
         Line::heading("Dealer", state),
         Line::new("hand", cards.iter().copied().enumerate().map(item).collect()),
         Line::new("amount", vec![Item::Text(points)]),
-        Line::new("amount", vec![Item::text(format!("House {}", signed(game.table().house())))]),
+        Line::new("amount", vec![Item::text(format!("Bank {}", signed(game.table().house())))]),
     ];
     Place { class: "dealer".into(), lines }
 }
