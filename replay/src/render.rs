@@ -96,7 +96,7 @@ fn result(standings: &[SeatResult], names: &[EntrantName]) -> Markup {
                     tr {
                         td class={ "seat" (seat) } { (seat) }
                         td { (name(names, seat)) }
-                        td.number data-score=(score(standing)) { (score(standing)) }
+                        td.number data-score=(score(standing)) { (score(standing).replace(' ', ", ")) }
                         td { @if let Some(forfeit) = standing.forfeit { (forfeit.as_str()) } }
                     }
                 }
