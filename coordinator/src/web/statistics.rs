@@ -185,7 +185,7 @@ fn table(
                 tr {
                     (heading("Rank", Order::Rank)) (heading("Bot", Order::Bot))
                     th.number scope="col" { "Possible ranks" }
-                    th scope="col" { span.visually-hidden { "Possible ranks, drawn" } }
+                    th.drawn scope="col" { span.visually-hidden { "Possible ranks, drawn" } }
                     (heading(&format!("Mean per {}", all.unit), Order::Mean))
                     th scope="col" { "95 % interval" }
                     (heading("First", Order::First)) th.number scope="col" { "Best three" }
@@ -199,7 +199,7 @@ fn table(
                         td.number { (leaderboard::rank(row.rank, row.tied)) }
                         td.name { (tournament.bot(&row.bot)) }
                         td.number { (row.rank_set.map_or_else(|| DASH.to_owned(), possible_ranks)) }
-                        td { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
+                        td.drawn { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
                         td.number { (format!("{:.3}", row.mean)) }
                         td { (chart::interval(interval(row), range)) }
                         @for top in TOP { td.number { (dashed(text::percent(row.top.get(top - 1).copied()))) } }
