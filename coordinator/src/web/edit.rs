@@ -392,9 +392,9 @@ fn field_of(key: &str) -> Option<&'static Field> {
 
 /// A setting as the form calls it.
 fn setting(key: &str) -> Markup {
-    match field_of(key) {
-        Some((_, label, ..)) => html! { (label) },
-        None => html! { code { (key.strip_prefix("params.").unwrap_or(key)) } },
+    html! {
+        @if let Some((_, label, ..)) = field_of(key) { (label) }
+        @else { code { (key.strip_prefix("params.").unwrap_or(key)) } }
     }
 }
 
