@@ -124,6 +124,6 @@ fn a_player_sees_the_own_bots_and_matches() {
     let matches = rows(&page, "own-matches");
     assert_eq!(matches.len(), 5, "{matches:?}");
     assert!(matches.iter().all(|row| row[3].contains("engine")), "{matches:?}");
-    assert!(page.contains(&format!("/t/{}\"", matches[0][0].replace('/', "/matches/"))), "{page}");
+    assert!(page.contains(&format!("/t/cup/matches/{}\"", matches[0][0])), "{page}");
     server.up.close();
 }
