@@ -128,9 +128,9 @@ fn score(standing: &SeatResult) -> String {
     numbers.join(" ")
 }
 
-/// The same for people, with minus signs as long as a digit.
+/// The same for people: with commas, and minus signs as long as a digit.
 pub(crate) fn score_text(standing: &SeatResult) -> String {
-    score(standing).replace('-', "−")
+    score(standing).replace(' ', ", ").replace('-', "−")
 }
 
 /// The clocks of all seats: times and, in games with a time bank, a bar of its rest.

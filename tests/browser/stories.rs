@@ -66,7 +66,7 @@ fn an_author_goes_from_the_rules_to_the_first_own_replay() {
 
     chrome.click("header a[href='/me']");
     assert!(chrome.text("main").contains("Logged in as alice, player"), "{}", chrome.text("main"));
-    assert_eq!(chrome.rows("table.own-bots")[0][1], "cup");
+    assert_eq!(chrome.rows("table.own-bots")[0][3], "cup");
     chrome.click("table.own-matches tbody a");
     chrome.wait("the replay is shown", "return !!document.querySelector('#replay .step figure')");
     assert!(chrome.text("table.scores").contains("firstbot"));

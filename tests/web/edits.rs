@@ -134,8 +134,7 @@ fn a_form_previews_and_applies_an_edit() {
     assert_eq!(preview.status, 200, "{}", preview.body);
     let keys: Vec<_> =
         rows(&preview.body, "settings").into_iter().map(|row| row[0].clone()).collect();
-    let expected =
-        ["description", "limits.memory", "submissions.closes", "submissions.per_hour", "title"];
+    let expected = ["Description", "Memory", "Entry closes (UTC)", "Versions an hour", "Title"];
     assert_eq!(keys, expected);
     assert!(preview.body.contains("Apply changes"));
     assert_eq!(shown(&server.up)["title"], Value::Null);
@@ -185,7 +184,7 @@ fn parameters_change_until_the_first_edition_is_opened() {
     let preview = browser.post("/t/cup/edit", &filled, &[]);
     let keys: Vec<_> =
         rows(&preview.body, "settings").into_iter().map(|row| row[0].clone()).collect();
-    assert_eq!(keys, ["params.move_limit", "params.overline"], "{}", preview.body);
+    assert_eq!(keys, ["move_limit", "overline"], "{}", preview.body);
     assert!(preview.body.contains("name=\"param-move_limit\" value=\"800ms\""));
     assert_eq!(limit(up), "700ms");
     let applied = browser.post("/t/cup/edit", &format!("{filled}&apply=yes"), &[]);

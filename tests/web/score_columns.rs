@@ -12,13 +12,16 @@ fn pages_and_commands_name_the_components_of_scores() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("games/packages/othello");
     up.create(&format!("name = \"discs\"\ngame = \"{}\"\n", package.display()));
     up.play("discs");
-    for (path, heading) in [
-        ("/t/discs/matches/0", "Score (Points, Discs)"),
-        ("/t/discs/matches", "Seats and scores (Points, Discs)"),
-        ("/t/discs/bots/greedy", "Score (Points, Discs)"),
+    let page = server.browser.page("/t/discs/matches");
+    assert!(text(&page).contains("Seats and scores (Points, Discs)"), "{page}");
+    for (path, element) in [
+        ("/t/discs/matches/0", "th class=\"number\" scope=\"col\""),
+        ("/t/discs/bots/greedy", "dt"),
     ] {
-        let page = text(&server.browser.page(path));
-        assert!(page.contains(heading), "{path}: {page}");
+        let page = server.browser.page(path);
+        for component in ["Points", "Discs"] {
+            assert!(page.contains(&format!("<{element}>{component}</")), "{path}: {page}");
+        }
     }
     for command in ["match discs/0", "log discs greedy", "ranking discs --bot greedy"] {
         let output = up.succeed(command);

@@ -95,13 +95,13 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
         let page = text(&bob.page("/t/cup/bots/sent/versions/3"));
         assert!(page.contains("State: trial failed") && !page.contains("forfeit, gone"), "{page}");
         let table = rows(&bob.page("/t/cup/bots/sent"), "versions");
-        let states: Vec<_> = table.iter().map(|row| &row[2][..]).collect();
+        let states: Vec<_> = table.iter().map(|row| &row[1][..]).collect();
         let failed = "trial failed";
         assert_eq!(states, [failed, failed, failed, "entered"]);
         bob.log_in(&token);
     }
     let table = rows(&ada.page("/t/cup/bots/sent"), "versions");
-    assert!(table[1][2].contains("forfeit, gone"), "{table:?}");
+    assert!(table[1][1].contains("forfeit, gone"), "{table:?}");
 
     // Only the owner can withdraw the bot.
     let sure = |browser: &Browser| format!("csrf={}&sure=yes", csrf(&browser.page("/")));

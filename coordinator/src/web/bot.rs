@@ -74,7 +74,7 @@ pub(super) async fn show(
         (flash.message())
         (summary(&bot))
         @if let Some((response, status)) = &stats.standing { (standing(response, *status)) }
-        @else { p { "This bot is not on the leaderboard yet." } }
+        @else { p { (no_rank(&bot)) } }
         p {
             a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Matches of this bot" }
             @if bot.owned_by_caller || organiser {
@@ -89,6 +89,9 @@ pub(super) async fn show(
         @if let Some(times) = &stats.reply_times { (reply_times(times)) }
         (opponents(&links, &stats.head_to_head))
         (forfeit_table(&forfeits))
+        @if let Some(newest) = &bot.newest {
+            p.quiet { "Digest of version " (newest.number) ": " code.hash { (layout::hex(&newest.digest)) } }
+        }
         (data_links("Data of this bot", &[
             DataLink::Json(format!("tournaments/{tournament}/bots/{name}")),
             DataLink::Csv(format!("/t/{tournament}/matches.csv?bot={}", escape(&name))),
@@ -134,7 +137,6 @@ fn summary(bot: &Bot) -> Markup {
             @if bot.suspended { "; " strong { "suspended" } }
             @if let Some(newest) = &bot.newest {
                 "; newest version " (newest.number) ", submitted " (layout::timestamp(newest.submitted_at_us))
-                ", digest " code.hash { (layout::hex(&newest.digest)) }
             }
         }
         @if !bot.suspended_reason.is_empty() {
@@ -143,6 +145,20 @@ fn summary(bot: &Bot) -> Markup {
                 "to reinstate the bot."
             }
         }
+    }
+}
+
+/// Why a bot has no rank.
+fn no_rank(bot: &Bot) -> &'static str {
+    let has_failed = bot.pending.as_ref().is_some_and(|version| version.state == "failed");
+    if bot.withdrawn {
+        "This bot has no rank: it is withdrawn."
+    } else if bot.suspended {
+        "This bot has no rank: it is suspended."
+    } else if bot.newest.is_none() && has_failed {
+        "This bot has no rank: its trial failed."
+    } else {
+        "This bot is not on the leaderboard yet."
     }
 }
 
@@ -175,7 +191,7 @@ pub(super) fn bot_actions(
 }
 
 fn versions(tournament: &str, versions: &[Version]) -> Markup {
-    let heads = ["Version", "Submitted", "State"];
+    let heads = ["Version", "State", "Submitted"];
     let row = |version: &Version| {
         html! {
             td.number {
@@ -183,11 +199,11 @@ fn versions(tournament: &str, versions: &[Version]) -> Markup {
                     (version.number)
                 }
             }
-            td { (layout::timestamp(version.submitted_at_us)) }
-            td {
+            td.state {
                 (version_state(&version.state))
                 @if !version.reason.is_empty() { ": " (version.reason) }
             }
+            td { (layout::timestamp(version.submitted_at_us)) }
         }
     };
     let (newest, older) = versions.split_at(versions.len().min(MAX_VERSIONS));
@@ -207,14 +223,17 @@ fn standing(response: &GetStandingResponse, status: EditionStatus) -> Markup {
     let Some(place) = &response.standing else { return html! {} };
     html! {
         dl.standing {
-            dt { "Results of" } dd { (layout::edition_label(response.edition, status)) }
             dt { "Rank" } dd {
                 @if place.rank == 0 { "none (house bot)" } @else { (leaderboard::rank(place.rank, place.tied)) }
             }
-            dt { "Version" } dd { (place.version) }
-            dt { "Matches" } dd { (place.matches) }
-            dt { "Score" (layout::components(&response.columns)) } dd { (place.score.join(" ")) }
+            @let columns = &response.columns;
+            @for (column, number) in columns.iter().zip(leaderboard::score(place, columns.len())) {
+                dt { (layout::label(column)) } dd { (number) }
+            }
             dt { "Mean" } dd { (leaderboard::mean(place)) }
+            dt { "Matches" } dd { (place.matches) }
+            dt { "Results of" } dd { (layout::edition_label(response.edition, status)) }
+            dt { "Version" } dd { (place.version) }
             dt { "Forfeits" } dd {
                 @let forfeits = leaderboard::forfeits(place);
                 @if forfeits.is_empty() { "none" } @else { (forfeits) }
@@ -275,7 +294,7 @@ fn reply_times(response: &GetReplyTimesResponse) -> Markup {
 fn opponents(tournament: &TournamentLinks, results: &[HeadToHead]) -> Markup {
     let row = |result: &HeadToHead| {
         html! {
-            td { (tournament.bot(&result.opponent)) }
+            td.name { (tournament.bot(&result.opponent)) }
             td.number { (result.matches) } td.number { (result.won) }
             td.number { (result.drawn) } td.number { (result.lost) }
         }
@@ -289,7 +308,7 @@ fn opponents(tournament: &TournamentLinks, results: &[HeadToHead]) -> Markup {
 fn forfeit_table(entries: &[LogEntry]) -> Markup {
     let row = |entry: &LogEntry| {
         html! {
-            td { (layout::match_link(&entry.r#match)) }
+            td { (layout::match_number_link(&entry.r#match)) }
             td.number { (entry.seat) }
             td.forfeit { (entry.forfeit) }
             @if let Some(evidence) = &entry.evidence {

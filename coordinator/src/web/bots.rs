@@ -134,14 +134,21 @@ fn search(query: &BotsQuery, total: usize) -> Markup {
 }
 
 fn table(tournament: &TournamentLinks, query: &BotsQuery, bots: &[Bot]) -> Markup {
-    let heads = ["Bot", "Owner", "Version", "Submitted", "First submitted", "State"];
+    let is_resubmitted = |bot: &Bot| bot.created_at_us != last_submission(bot);
+    let mut heads = vec!["Bot", "State", "Owner", "Version", "Submitted"];
+    let has_resubmitted = bots.iter().any(is_resubmitted);
+    if has_resubmitted {
+        heads.push("First submitted");
+    }
     let row = |bot: &Bot| {
         html! {
-            th scope="row" { (tournament.bot(&bot.name)) }
+            th.name scope="row" { (tournament.bot(&bot.name)) }
+            td { (state(tournament, bot)) }
             td { @if bot.owner.is_empty() { em { "house bot" } } @else { (bot.owner) } }
             (version_cells(bot))
-            td { (layout::timestamp(bot.created_at_us)) }
-            td { (state(bot)) }
+            @if has_resubmitted {
+                td { @if is_resubmitted(bot) { (layout::timestamp(bot.created_at_us)) } }
+            }
         }
     };
     let sort = Order::ALL.into_iter().find(|(order, ..)| *order == query.sort);
@@ -176,23 +183,21 @@ pub(super) fn version_cells(bot: &Bot) -> Markup {
     }
 }
 
-/// Whether a bot takes part, and the state of a newer version's trial.
-pub(super) fn state(bot: &Bot) -> Markup {
+/// Whether a bot takes part, and the state of a newer version's trial with a link to it. The pages
+/// of the bot and of the version have the reasons.
+pub(super) fn state(tournament: &TournamentLinks, bot: &Bot) -> Markup {
     let pending = bot.pending.as_ref();
     html! {
         @match bot.state.as_str() {
-            "withdrawn" => strong { "withdrawn" },
-            "suspended" => {
-                strong { "suspended" }
-                @if !bot.suspended_reason.is_empty() { ": " (bot.suspended_reason) }
-            },
+            "withdrawn" | "suspended" => strong { (bot.state) },
             "entered" => "entered",
             _ => {},
         }
         @if let Some(version) = pending {
             @if bot.newest.is_some() || bot.state == "withdrawn" { "; version " (version.number) ": " }
-            (version_state(&version.state))
-            @if !version.reason.is_empty() { ": " (version.reason) }
+            a href={ (tournament.bot_path(&bot.name)) "/versions/" (version.number) } {
+                (version_state(&version.state))
+            }
         }
     }
 }

@@ -100,7 +100,8 @@ pub(super) fn means_over_editions(points: &[(i32, f64)]) -> Markup {
 }
 
 /// A histogram of reply times: one bar for each bin. A bin has an upper bound in microseconds and a
-/// count.
+/// count. The axis has every second bound, below the right end of its bar. On narrow screens it has
+/// every fourth.
 pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
     let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let share = |part: u64, whole: u64| {
@@ -110,7 +111,7 @@ pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
     let count = u64::try_from(bins.len()).unwrap_or(1).max(1);
     let width = 360.0 * share(1, count);
     html! {
-        svg.plot.histogram viewBox="0 0 400 160" role="img" aria-label="Histogram of reply times" {
+        svg.plot.histogram viewBox="0 0 416 160" role="img" aria-label="Histogram of reply times" {
             title { "Histogram of reply times" }
             line.scale x1="30" x2="394" y1="130" y2="130" {}
             text.left x="28" y="20" { (most) }
@@ -122,8 +123,8 @@ pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
                     width=(format!("{:.1}", 0.88 * width)) height=(format!("{height:.1}")) {
                     title { (bound(*end)) ": " (layout::count(*replies, "reply", "replies")) }
                 }
-                text x=(format!("{:.1}", left + 0.5 * width)) y=(if index % 2 == 0 { 142 } else { 153 }) {
-                    (bound(*end))
+                @if index % 2 == 0 && *end != u64::MAX {
+                    text.second[index % 4 == 2] x=(format!("{:.1}", left + width)) y="147" { (duration(*end)) }
                 }
             }
         }
@@ -134,8 +135,15 @@ pub(super) fn histogram(bins: &[(u64, u64)]) -> Markup {
 fn bound(micros: u64) -> String {
     match micros {
         u64::MAX => "longer".to_owned(),
-        micros @ ..1000 => format!("≤ {micros} µs"),
-        micros @ ..1_000_000 => format!("≤ {} ms", micros / 1000),
-        micros => format!("≤ {} s", micros / 1_000_000),
+        micros => format!("≤ {}", duration(micros)),
+    }
+}
+
+/// A bound in its largest unit. Bounds are 1, 2 or 5 times a power of ten.
+fn duration(micros: u64) -> String {
+    match micros {
+        micros @ ..1000 => format!("{micros} µs"),
+        micros @ ..1_000_000 => format!("{} ms", micros / 1000),
+        micros => format!("{} s", micros / 1_000_000),
     }
 }

@@ -231,7 +231,7 @@ pub(super) async fn submit(
         }
         Err(error) => {
             let error = WebError::from(error);
-            let message = layout::error_message(Some(error.message()));
+            let message = layout::error_message(Some(&with_labels(error.message())));
             let page = page(&session, &state, &fields, &message).await;
             Ok((error.status(), page).into_response())
         }
@@ -376,13 +376,66 @@ fn input(&(key, label, kind, help): &Field, text: &str) -> Markup {
                 select id=(key) name=(key) aria-describedby=(help_id) {
                     @if !choices.contains(&text) { option value=(text) selected { (text) } }
                     @for choice in choices {
-                        option value=(choice) selected[*choice == text] { (choice) }
+                        option value=(choice) selected[*choice == text] { (in_words(choice)) }
                     }
                 }
             }
             small id=(help_id) { (help) }
         }
     }
+}
+
+/// The field of a key.
+fn field_of(key: &str) -> Option<&'static Field> {
+    ALWAYS.iter().chain(BEFORE_EDITIONS).find(|field| field.0 == key)
+}
+
+/// A setting as the form calls it.
+fn setting(key: &str) -> Markup {
+    html! {
+        @if let Some((_, label, ..)) = field_of(key) { (label) }
+        @else { code { (key.strip_prefix("params.").unwrap_or(key)) } }
+    }
+}
+
+/// A value of a setting as people read it. `json` is empty if there is no value.
+fn value_in_words(key: &str, json: &str) -> String {
+    let kind = field_of(key).map(|field| field.2);
+    match (serde_json::from_str(json), kind) {
+        (Ok(Value::String(text)), Some(Kind::Time)) => {
+            OffsetDateTime::parse(&text, &Rfc3339).map_or(text, layout::format_time)
+        }
+        (Ok(Value::String(text)), Some(Kind::Choice(_))) => in_words(&text).to_owned(),
+        (Ok(Value::String(text)), _) => text,
+        (Ok(value), Some(Kind::Flag)) => in_words(&value.to_string()).to_owned(),
+        (Ok(value), _) => value.to_string(),
+        (Err(_), _) => "none".to_owned(),
+    }
+}
+
+/// A word of a tournament file in words for people. Other texts stay as they are.
+fn in_words(value: &str) -> &str {
+    match value {
+        "true" => "yes",
+        "false" => "no",
+        "after_close" => "after the tournament closes",
+        "every_submission" => "after each change",
+        "manual" => "when an organiser starts one",
+        "wall" => "wall-clock time",
+        "cpu" => "processor time",
+        other => other,
+    }
+}
+
+/// An error of the service with the labels of the form instead of the keys of the file.
+fn with_labels(message: &str) -> String {
+    let fields = ALWAYS.iter().chain(BEFORE_EDITIONS);
+    fields.fold(message.to_owned(), |message, (key, label, ..)| match key.split_once('.') {
+        Some((section, name)) => {
+            message.replace(&format!("[{section}] {name} ="), &format!("{label} ="))
+        }
+        None => message,
+    })
 }
 
 /// What the form changes, and the button that applies it.
@@ -393,17 +446,12 @@ fn preview(
     fields: &HashMap<String, String>,
     edited: &EditTournamentResponse,
 ) -> Markup {
-    let value = |text: &str| match serde_json::from_str(text) {
-        Ok(Value::String(text)) => text,
-        Ok(value) => value.to_string(),
-        Err(_) => "none".to_owned(),
-    };
     let row = |SettingChange { key, before, after, effect }: &SettingChange| {
         html! {
-            th scope="row" { code { (key) } }
-            td { (value(before)) }
-            td { (value(after)) }
-            td { (effect) }
+            th scope="row" { (setting(key)) }
+            td data-label="Now" { (value_in_words(key, before)) }
+            td data-label="Then" { (value_in_words(key, after)) }
+            td data-label="Effect" { (effect) }
         }
     };
     html! {
@@ -446,5 +494,15 @@ mod tests {
         assert_eq!(file_time("2027-03-01T12:00"), "2027-03-01T12:00:00Z");
         assert_eq!(file_time(time), time);
         assert_eq!(file_time("noon"), "noon");
+    }
+
+    #[test]
+    fn settings_are_shown_in_words() {
+        assert_eq!(value_in_words("submissions.preflight", "true"), "yes");
+        let closes = value_in_words("submissions.closes", "\"2027-01-05T12:00:00Z\"");
+        assert_eq!(closes, "2027-01-05 12:00 UTC");
+        assert_eq!(value_in_words("title", ""), "none");
+        let error = "[submissions] window = \"abc\": expected a duration";
+        assert_eq!(with_labels(error), "Window = \"abc\": expected a duration");
     }
 }

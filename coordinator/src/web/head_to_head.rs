@@ -86,7 +86,7 @@ fn matrix(
     };
     let row = |row: &Entrant| {
         html! {
-            th scope="row" { (tournament.bot(name(row))) }
+            th.name scope="row" { (tournament.bot(name(row))) }
             @for other in shown {
                 (cell(meetings.between(*row, *other).filter(|_| row != other), &matches(row, other)))
             }

@@ -161,15 +161,20 @@ pub(super) fn match_path(name: &str) -> String {
 
 /// Links to matches, by their numbers.
 pub(super) fn match_numbers(names: &[String]) -> Markup {
-    let number = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
     html! {
         @for (index, name) in names.iter().enumerate() {
             @if index > 0 { " " }
-            a href=(match_path(name)) { (number(name)) }
+            (match_number_link(name))
         }
     }
 }
 
+/// A link to a match by its number, for pages of one tournament.
+pub(super) fn match_number_link(name: &str) -> Markup {
+    html! { a href=(match_path(name)) { (name.rsplit('/').next().unwrap_or(name)) } }
+}
+
+/// A link to a match by its whole name, for lists of several tournaments.
 pub(super) fn match_link(name: &str) -> Markup {
     html! { a href=(match_path(name)) { (name) } }
 }
@@ -217,10 +222,24 @@ pub(super) fn sentence(message: &str) -> String {
     format!("{}.", message.trim_end_matches('.'))
 }
 
-/// The components of a score, separated by spaces.
+/// The components of a score, separated by commas.
 pub(super) fn format_score(score: &[i64]) -> String {
     let numbers: Vec<_> = score.iter().map(ToString::to_string).collect();
-    numbers.join(" ")
+    numbers.join(", ")
+}
+
+/// The column headings of the components of scores.
+pub(super) fn score_heads(columns: &[String]) -> Markup {
+    html! { @for column in columns { th.number scope="col" { (label(column)) } } }
+}
+
+/// A cell for each component of a score; empty cells if there is no score.
+pub(super) fn score_cells(score: &[i64], columns: usize) -> Markup {
+    html! {
+        @for column in 0..columns {
+            td.number.score { @if let Some(number) = score.get(column) { (number) } }
+        }
+    }
 }
 
 /// Bytes as hexadecimal digits.

@@ -148,15 +148,19 @@ pub(super) fn heading(board: &GetRankingResponse) -> Markup {
 pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse) -> Markup {
     let has_owners = has_owners(&board.standings);
     let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
+    let has_rank_sets = board.standings.iter().any(|place| place.rank_set.is_some());
+    let has_forfeits = board.standings.iter().any(|place| !forfeits(place).is_empty());
     let table = html! {
         table.ranking data-edition=(board.edition) data-counted=(board.counted) {
             thead {
                 tr {
                     th.number scope="col" { "Rank" } th scope="col" { "Bot" }
-                    @for column in &board.columns { th.number scope="col" { (layout::label(column)) } }
+                    (layout::score_heads(&board.columns))
                     th.number scope="col" { "Mean" } th.number scope="col" { "Matches" }
-                    th.number scope="col" { a href={ "/t/" (tournament) "/statistics?edition=" (board.edition) } { "Possible ranks" } }
-                    th.number scope="col" { "Forfeits" }
+                    @if has_rank_sets {
+                        th.number scope="col" { a href={ "/t/" (tournament) "/statistics?edition=" (board.edition) } { "Possible ranks" } }
+                    }
+                    @if has_forfeits { th.number scope="col" { "Forfeits" } }
                     @if has_bad_answers { th.number scope="col" { "Invalid replies" } }
                     th.number scope="col" { "Version" }
                 }
@@ -169,8 +173,10 @@ pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse
                         @for number in score(place, board.columns.len()) { td.number.score { (number) } }
                         td.number { (mean(place)) }
                         td.number { (place.matches) }
-                        td.number { (place.rank_set.map(statistics::possible_ranks).unwrap_or_default()) }
-                        td.number { (forfeits(place)) }
+                        @if has_rank_sets {
+                            td.number { (place.rank_set.map(statistics::possible_ranks).unwrap_or_default()) }
+                        }
+                        @if has_forfeits { td.number { (forfeits(place)) } }
                         @if has_bad_answers { td.number { (place.bad_answers) } }
                         td.number { (place.version) }
                     }

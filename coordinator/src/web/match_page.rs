@@ -275,8 +275,8 @@ fn seats(links: &TournamentLinks, status: &MatchStatus, overview: Option<&Overvi
         table.scores {
             thead {
                 tr {
-                    th { "Seat" } th { "Bot" } th.number { "Version" }
-                    th.number { "Score" (layout::components(&status.columns)) }
+                    th { "Seat" } th { "Bot" } (layout::score_heads(&status.columns))
+                    th.number { "Version" }
                     @if has_forfeits { th { "Forfeit" } }
                     @if has_bad_answers { th.number { "Invalid replies" } }
                 }
@@ -285,9 +285,9 @@ fn seats(links: &TournamentLinks, status: &MatchStatus, overview: Option<&Overvi
                 @for (number, seat) in (1..).zip(&status.seats) {
                     tr {
                         td class={ "seat" (number) } { (number) }
-                        td { (links.bot(&seat.bot)) }
+                        td.name { (links.bot(&seat.bot)) }
+                        (layout::score_cells(&seat.score, status.columns.len()))
                         td.number { (seat.version) }
-                        td.number.score { (layout::format_score(&seat.score)) }
                         @if has_forfeits {
                             td {
                                 @if !seat.forfeit.is_empty() { em.forfeit { (seat.forfeit) } }

@@ -1,6 +1,8 @@
 //! The page of the logged-in person: name and role, bots in all tournaments, and newest matches.
 
-use arbiter_proto::v1::{GetStandingResponse, LogEntry};
+use std::collections::HashMap;
+
+use arbiter_proto::v1::{Bot, GetStandingResponse, LogEntry};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 
@@ -10,6 +12,9 @@ use super::tournament_links::TournamentLinks;
 use super::{bots, layout, leaderboard};
 use crate::access::{Role, Token};
 use crate::service::{OwnBot, OwnMatch};
+
+/// The links of tournaments, by their names.
+type Links = HashMap<String, TournamentLinks>;
 
 /// The page. Without a valid token it leads to the login page.
 pub(super) async fn show(session: Session) -> Result<Response, WebError> {
@@ -21,7 +26,18 @@ pub(super) async fn show(session: Session) -> Result<Response, WebError> {
         let bots = service.own_bots(caller).await?;
         let matches = service.own_matches(caller, &bots).await?;
         let handle = service.own_handle(caller).await?;
-        html! { (identity(&token)) (own_bots(handle.as_deref(), &bots)) (own_matches(&bots, &matches)) }
+        let mut links = Links::new();
+        for tournament in bots.iter().map(|bot| &bot.tournament) {
+            if !links.contains_key(tournament) {
+                let of_tournament = TournamentLinks::of(service, tournament).await?;
+                links.insert(tournament.clone(), of_tournament);
+            }
+        }
+        html! {
+            (identity(&token))
+            (own_bots(handle.as_deref(), &bots, &links))
+            (own_matches(&bots, &matches, &links))
+        }
     } else {
         html! { (identity(&token)) p { "A worker's token has no bots." } }
     };
@@ -48,15 +64,16 @@ fn identity(token: &Token) -> Markup {
 }
 
 /// Without a handle the names of new bots are plain.
-fn own_bots(handle: Option<&str>, bots: &[OwnBot]) -> Markup {
-    let heads = ["Bot", "Tournament", "Version", "Submitted", "State", "Place"];
+fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
+    let heads = ["Bot", "State", "Rank", "Tournament", "Version", "Submitted"];
     let row = |OwnBot { tournament, bot, place }: &OwnBot| {
+        let links = links_of(links, tournament);
         html! {
-            th scope="row" { (TournamentLinks::with_owners(tournament).bot(&bot.name)) }
+            th.name scope="row" { (links.bot(&bot.name)) }
+            td { (bots::state(&links, bot)) }
+            td { (official_rank(tournament, bot, place.as_ref())) }
             td { a href={ "/t/" (tournament) } { (tournament) } }
             (bots::version_cells(bot))
-            td { (bots::state(bot)) }
-            td { (official_place(tournament, place.as_ref())) }
         }
     };
     html! {
@@ -73,17 +90,23 @@ fn own_bots(handle: Option<&str>, bots: &[OwnBot]) -> Markup {
     }
 }
 
-/// The place on the official leaderboard, with a link.
-fn official_place(tournament: &str, response: Option<&GetStandingResponse>) -> Markup {
+/// The links of a tournament.
+fn links_of(links: &Links, tournament: &str) -> TournamentLinks {
+    links.get(tournament).cloned().unwrap_or_else(|| TournamentLinks::with_owners(tournament))
+}
+
+/// The rank on the official leaderboard, with a link.
+fn official_rank(tournament: &str, bot: &Bot, response: Option<&GetStandingResponse>) -> Markup {
     let place = response.and_then(|response| response.standing.as_ref());
+    let may_get_rank = bot.state == "entered";
     html! {
         @if let Some(place) = place {
             a href={ "/t/" (tournament) "/ranking" } { (leaderboard::rank(place.rank, place.tied)) }
-        } @else { "not ranked yet" }
+        } @else if may_get_rank { "not ranked yet" } @else { "–" }
     }
 }
 
-fn own_matches(bots: &[OwnBot], matches: &[OwnMatch]) -> Markup {
+fn own_matches(bots: &[OwnBot], matches: &[OwnMatch], links: &Links) -> Markup {
     html! {
         @if !bots.is_empty() {
             h2 { "Newest matches" }
@@ -94,7 +117,7 @@ fn own_matches(bots: &[OwnBot], matches: &[OwnMatch]) -> Markup {
                 }
             } @else {
                 p { "A match's page replays it." }
-                @for group in matches.chunk_by(have_one_heading) { (matches_of_tournament(group)) }
+                @for group in matches.chunk_by(have_one_heading) { (matches_of_tournament(group, links)) }
             }
         }
     }
@@ -106,29 +129,39 @@ fn have_one_heading(one: &OwnMatch, other: &OwnMatch) -> bool {
 }
 
 /// Matches of one tournament.
-fn matches_of_tournament(matches: &[OwnMatch]) -> Markup {
+fn matches_of_tournament(matches: &[OwnMatch], links: &Links) -> Markup {
     let Some(OwnMatch { tournament, columns, .. }) = matches.first() else { return html! {} };
-    let score = format!("Your score{}", layout::components(columns));
-    let heads = ["Match", "Your bot", "Seats", &score, "Forfeit"];
-    let row = |OwnMatch { tournament, bot, entry, .. }: &OwnMatch| {
-        html! {
-            td { (layout::match_link(&entry.r#match)) }
-            td { (TournamentLinks::with_owners(tournament).bot(bot)) }
-            td { (seats(tournament, entry)) }
-            td.number { (layout::format_score(&entry.score)) }
-            td.forfeit { (entry.forfeit) }
+    let links = links_of(links, tournament);
+    let table = html! {
+        table.own-matches {
+            thead {
+                tr {
+                    th scope="col" { "Match" } th scope="col" { "Your bot" }
+                    (layout::score_heads(columns))
+                    th scope="col" { "Seats" } th scope="col" { "Forfeit" }
+                }
+            }
+            tbody {
+                @for OwnMatch { bot, entry, .. } in matches {
+                    tr {
+                        td { (layout::match_number_link(&entry.r#match)) }
+                        td.name { (links.bot(bot)) }
+                        (layout::score_cells(&entry.score, columns.len()))
+                        td.name { (seats(&links, entry)) }
+                        td.forfeit { (entry.forfeit) }
+                    }
+                }
+            }
         }
     };
     html! {
         h3 { a href={ "/t/" (tournament) } { (tournament) } }
-        (layout::table(
-            &format!("Newest matches of {tournament}"), "own-matches", &heads, matches.iter().map(row)))
+        (layout::scrollable(&format!("Newest matches of {tournament}"), &table))
     }
 }
 
 /// The bots of a match, seat 1 first.
-fn seats(tournament: &str, entry: &LogEntry) -> Markup {
-    let links = TournamentLinks::with_owners(tournament);
+fn seats(links: &TournamentLinks, entry: &LogEntry) -> Markup {
     html! {
         @for (index, bot) in entry.bots.iter().enumerate() {
             @if index > 0 { ", " }

@@ -108,18 +108,12 @@ fn bots(replay: &Replay) -> String {
 
 /// The rows of the leaderboard, with the columns that are read from a distance.
 fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
-    html! {
-        p {
-            (leaderboard::heading(board)) ": " (layout::count(board.counted, "match", "matches"))
-        }
-        @if !board.freeze_notice.is_empty() {
-            p.notice.frozen { "Leaderboards are " (board.freeze_notice) "." }
-        }
+    let table = html! {
         table.ranking {
             thead {
                 tr {
                     th.number scope="col" { "Rank" } th scope="col" { "Bot" }
-                    @for column in &board.columns { th.number scope="col" { (layout::label(column)) } }
+                    (layout::score_heads(&board.columns))
                 }
             }
             tbody {
@@ -134,6 +128,15 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
                 }
             }
         }
+    };
+    html! {
+        p {
+            (leaderboard::heading(board)) ": " (layout::count(board.counted, "match", "matches"))
+        }
+        @if !board.freeze_notice.is_empty() {
+            p.notice.frozen { "Leaderboards are " (board.freeze_notice) "." }
+        }
+        (layout::scrollable("Leaderboard", &table))
     }
 }
 

@@ -180,7 +180,7 @@ fn match_table(tournament: &TournamentLinks, roster: &Roster, planned: &[Match])
     let row = |planned: &Match| {
         let name = MatchName { tournament: tournament.to_string(), number: planned.number };
         html! {
-            td { (layout::match_link(&name.to_string())) }
+            td { (layout::match_number_link(&name.to_string())) }
             td {
                 ol.seats {
                     @for entrant in &planned.seats.0 { li { (entrant_link(tournament, roster, *entrant)) } }

@@ -99,6 +99,7 @@ fn page(
     sort(&mut all.statistics, query.sort);
     html! {
         (question(&all))
+        (missing_intervals(&all.statistics))
         (table(tournament, query, &all))
         nav.paging aria-label="Pages" {
             @if query.offset > 0 {
@@ -184,7 +185,7 @@ fn table(
                 tr {
                     (heading("Rank", Order::Rank)) (heading("Bot", Order::Bot))
                     th.number scope="col" { "Possible ranks" }
-                    th scope="col" { span.visually-hidden { "Possible ranks, drawn" } }
+                    th.drawn scope="col" { span.visually-hidden { "Possible ranks, drawn" } }
                     (heading(&format!("Mean per {}", all.unit), Order::Mean))
                     th scope="col" { "95 % interval" }
                     (heading("First", Order::First)) th.number scope="col" { "Best three" }
@@ -196,14 +197,14 @@ fn table(
                 @for row in &all.statistics {
                     tr data-bot=(row.bot) {
                         td.number { (leaderboard::rank(row.rank, row.tied)) }
-                        td { (tournament.bot(&row.bot)) }
-                        td.number { (ranks(row)) }
-                        td { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
+                        td.name { (tournament.bot(&row.bot)) }
+                        td.number { (row.rank_set.map_or_else(|| DASH.to_owned(), possible_ranks)) }
+                        td.drawn { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
                         td.number { (format!("{:.3}", row.mean)) }
                         td { (chart::interval(interval(row), range)) }
-                        @for top in TOP { td.number { (text::percent(row.top.get(top - 1).copied())) } }
-                        td.number { (text::rating(row.rating, row.rating_margin)) }
-                        td.number { (text::needed(row.matches_needed, row.margin)) }
+                        @for top in TOP { td.number { (dashed(text::percent(row.top.get(top - 1).copied()))) } }
+                        td.number { (dashed(text::rating(row.rating, row.rating_margin))) }
+                        td.number { (dashed(text::needed(row.matches_needed, row.margin))) }
                     }
                 }
             }
@@ -212,15 +213,25 @@ fn table(
     layout::scrollable("Statistics", &table)
 }
 
-/// The possible ranks, or why they are not known.
-fn ranks(row: &BotStatistics) -> String {
-    match (row.rank_set, row.no_interval.as_str()) {
-        _ if row.rank == 0 => "house bot, no rank".to_owned(),
-        (Some(set), _) => possible_ranks(set),
-        (None, "one_seed") => "one seed per pair: no interval".to_owned(),
-        (None, "equal_outcomes") => "all outcomes equal: no interval".to_owned(),
-        (None, _) => "no matches".to_owned(),
+/// Why bots of the page have no interval, a sentence for each reason.
+fn missing_intervals(rows: &[BotStatistics]) -> Markup {
+    let has = |reason: &str| rows.iter().any(|row| row.no_interval == reason);
+    html! {
+        @if has("one_seed") {
+            p { "With one seed for each pair there are no intervals and no possible ranks." }
+        }
+        @if has("equal_outcomes") {
+            p { "Bots whose matches all had the same outcome have no interval yet." }
+        }
     }
+}
+
+/// A cell without a value.
+const DASH: &str = "–";
+
+/// The text of a cell, with a dash for an unknown value.
+fn dashed(text: String) -> String {
+    if text == "-" { DASH.to_owned() } else { text }
 }
 
 /// The possible ranks as text.
@@ -249,7 +260,7 @@ fn probabilities(tournament: &TournamentLinks, all: &GetStatisticsResponse) -> M
     heads.extend(compared.iter().map(|column| html! { span { (tournament.label(&column.bot)) } }));
     let row = |row: &&BotStatistics| {
         html! {
-            th scope="row" { (tournament.bot(&row.bot)) }
+            th.name scope="row" { (tournament.bot(&row.bot)) }
             @for column in &compared {
                 @if row.bot == column.bot { td.none {} } @else { (cell(pair(&row.bot, &column.bot))) }
             }
@@ -272,5 +283,5 @@ fn cell(probability: Option<f64>) -> Markup {
         Some(_) => "worse",
         None => "none",
     };
-    html! { td class=(class) { (text::percent(probability)) } }
+    html! { td class=(class) { (dashed(text::percent(probability))) } }
 }
