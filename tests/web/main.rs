@@ -13,6 +13,7 @@ mod navigation;
 mod organisers;
 mod owner_names;
 mod page_weight;
+mod readers;
 mod rehearsals;
 mod replays;
 mod results;

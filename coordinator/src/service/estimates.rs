@@ -38,6 +38,8 @@ impl Service {
         let mode = plan_mode(request.fresh);
         let next = NextEdition::plan(&mut db, self.queue.games(), tournament, mode).await?;
         let estimate = next.estimate(&mut db).await?;
+        // A request that waits for a second connection while it holds one can wait for ever.
+        drop(db);
         let to_play = estimate.to_play.unsigned_abs();
         let slots = self.slots().await?;
         let completion =

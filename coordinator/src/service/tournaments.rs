@@ -318,6 +318,8 @@ impl Service {
         } else {
             None
         };
+        // A request that waits for a second connection while it holds one can wait for ever.
+        drop(connection);
         Ok(Tournament {
             announcements: self.announcements(&row).await?,
             rehearsals: tournaments::rehearsals(&self.pool, &row).await?,
