@@ -172,7 +172,7 @@ impl Replay<'_> {
         self.wait_for_step(self.last, "the end key");
         let scores = self.chrome.run(
             "return [...document.querySelectorAll('.step-view table.result [data-score]')]
-                .map((cell) => cell.innerText.split(' ').map(Number));",
+                .map((cell) => cell.dataset.score.split(' ').map(Number));",
         );
         assert_eq!(scores, result["scores"], "{}", self.game);
     }

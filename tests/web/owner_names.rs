@@ -108,7 +108,7 @@ fn a_bot_is_found_by_its_whole_name_or_by_a_short_name_that_is_clear() {
     }
     let unclear = browser.get("/t/cup/bots/mybot");
     assert_eq!(unclear.status, 400);
-    let says = "several bots are named mybot; add the owner: ada/mybot, bob/mybot";
+    let says = "bots are named mybot; add the owner: ada/mybot, bob/mybot";
     assert!(text(&unclear.body).contains(says), "{}", unclear.body);
     assert_eq!(browser.get("/t/cup/bots/ada/robot").status, 404);
     Named::refused(&named.call(&server.up.admin(), "log cup mybot", &[]), 2, says);

@@ -174,11 +174,11 @@ fn a_swiss_is_shown_round_by_round() {
     check_report(&up, &browser, &last);
     check_without_report(&up, &browser, &bots);
     for (query, status, message) in [
-        ("round=4", 404, "there is no round `4`"),
-        ("round=0", 404, "there is no round `0`"),
-        ("stage=2", 404, "there is no stage `2 of cup`"),
-        ("stage=0", 404, "there is no stage `0 of cup`"),
-        ("edition=9", 404, "there is no edition `9 of cup`"),
+        ("round=4", 404, "There is no round 4."),
+        ("round=0", 404, "There is no round 0."),
+        ("stage=2", 404, "There is no stage 2 of cup."),
+        ("stage=0", 404, "There is no stage 0 of cup."),
+        ("edition=9", 404, "There is no edition 9 of cup."),
     ] {
         let response = browser.get(&format!("/t/cup/rounds?{query}"));
         assert_eq!(response.status, status, "{query}");
@@ -286,9 +286,9 @@ fn stages_are_shown_one_by_one() {
     check_stages(&up, &browser, 2);
     check_stages(&up, &browser, 1);
     for (path, message) in [
-        ("bracket?stage=1", "stage 1 of cup is no knockout, so it has no bracket"),
-        ("rounds.trf?stage=3", "stage 3 is a knockout, and TRF16 reports only Swiss"),
-        ("rounds?stage=2&round=1", "a round_robin has one round"),
+        ("bracket?stage=1", "Stage 1 of cup is no knockout, so it has no bracket"),
+        ("rounds.trf?stage=3", "Stage 3 is a knockout, and TRF16 reports only Swiss"),
+        ("rounds?stage=2&round=1", "A round_robin has one round"),
     ] {
         let response = browser.get(&format!("/t/cup/{path}"));
         assert!(response.body.contains(message), "{path}: {}", response.body);
@@ -403,7 +403,7 @@ fn gauntlets_and_ladders_show_means_and_ratings() {
     assert_eq!(rows(&browser.page("/t/ladder/rounds"), "pairings").len(), 3);
 
     let response = browser.get("/t/league/rounds");
-    assert!(response.body.contains("the schedule of league has no rounds"), "{}", response.body);
+    assert!(response.body.contains("The schedule of league has no rounds"), "{}", response.body);
     assert!(!browser.page("/t/league").contains("/t/league/rounds"));
     up.close();
 }
@@ -431,7 +431,7 @@ fn frozen_rounds_are_hidden_as_pages_as_json_and_as_reports() {
         for query in ["", "?edition=1&stage=1&round=1"] {
             let response = browser.get(&format!("{path}{query}"));
             assert_eq!(response.status, 403, "{path}{query}");
-            assert!(response.body.contains("the leaderboards of cup are frozen since"), "{path}");
+            assert!(response.body.contains("leaderboards of cup are frozen since"), "{path}");
         }
         assert_eq!(admin.get(path).status, 200, "{path} for the administrator");
     }
