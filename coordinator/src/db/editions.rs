@@ -255,6 +255,13 @@ pub async fn entrants(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Vec
     sqlx::query_as(statement).bind(edition).fetch_all(db).await
 }
 
+/// The number of entrants of an edition.
+pub async fn count_entrants(db: impl PgExecutor<'_>, edition: EditionId) -> Result<usize> {
+    let statement = "SELECT count(*) FROM entrants WHERE edition = $1";
+    let count: i64 = sqlx::query_scalar(statement).bind(edition).fetch_one(db).await?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
 /// Stores the plan history of an edition.
 pub async fn set_plan_history(
     db: impl PgExecutor<'_>,

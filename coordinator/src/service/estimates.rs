@@ -189,7 +189,7 @@ impl Service {
         let row = tournaments::get(&self.pool, edition.tournament).await?;
         let Some(tournament) = row else { return Ok((None, slots)) };
         let mut db = self.pool.acquire().await?;
-        let bots = editions::entrants(&mut *db, edition.id).await?.len();
+        let bots = editions::count_entrants(&mut *db, edition.id).await?;
         let (match_ms, max_matches) =
             estimate::typical(&mut db, self.queue.games(), &tournament, bots).await?;
         let pace = progress_samples::of_edition(&mut *db, edition.id).await?;

@@ -1,7 +1,12 @@
-//! A short-lived cache of tournaments with a running edition. Many clients poll the progress of an
-//! edition, and counting it reads all its lots.
+//! A short-lived cache of the states of tournaments. Many clients poll them, and a tournament of
+//! ten thousand bots takes long to read.
+//!
+//! At most one request reads a tournament at a time. The others wait for it without a connection to
+//! the database, and take its result if it is fresh enough for them: if reading began after they
+//! came or, while an edition is running, less than [`MAX_AGE`] before. So a change is shown to all
+//! that come after it, except for the progress of a running edition.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arbiter_proto::v1::{GetTournamentRequest, Tournament};
@@ -9,28 +14,48 @@ use arbiter_proto::v1::{GetTournamentRequest, Tournament};
 use super::{Caller, Result, Service};
 use crate::cache::Cache;
 
-/// The age at which an entry is refreshed in the background.
+/// The age at which the state of a running edition is refreshed in the background.
 const REFRESH_AFTER: Duration = Duration::from_millis(500);
-/// Maximum age of an entry that is used.
+/// Maximum age of a state of a running edition that is used.
 const MAX_AGE: Duration = Duration::from_secs(1);
-/// Maximum number of entries in memory.
+/// Maximum number of tournaments in memory.
 pub(super) const MAX_ENTRIES: usize = 64;
 
 /// The name of a tournament, and whether the reader is an organiser, who may see more than others.
 type Key = (String, bool);
 
-/// A tournament that was read a moment ago.
-#[derive(Debug)]
-pub(super) struct Entry {
-    /// When reading it began.
-    read_at: Instant,
-    /// Whether its refresh has begun.
-    is_refreshing: AtomicBool,
-    tournament: Tournament,
+/// The states of tournaments that were read a moment ago.
+pub(super) type ProgressCache = Cache<Key, Progress>;
+
+/// The newest state of a tournament.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    latest: Mutex<Option<State>>,
+    /// Held by the request that reads the tournament.
+    reading: tokio::sync::Mutex<()>,
 }
 
-/// Tournaments that were read a moment ago.
-pub(super) type ProgressCache = Cache<Key, Entry>;
+/// A state of a tournament.
+#[derive(Clone, Debug)]
+struct State {
+    /// When reading it began.
+    began: Instant,
+    is_running: bool,
+    tournament: Arc<Tournament>,
+}
+
+impl Progress {
+    /// The newest state, if it is fresh enough for a request that came at this time.
+    fn fresh_for(&self, arrival: Instant) -> Option<State> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_young = |state: &State| state.is_running && state.began.elapsed() < MAX_AGE;
+        latest.filter(|state| state.began >= arrival || is_young(state))
+    }
+
+    fn set(&self, state: State) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    }
+}
 
 impl Service {
     /// The state of a tournament. If an edition is running, the state may be up to a second old.
@@ -39,32 +64,47 @@ impl Service {
         caller: &Caller,
         request: GetTournamentRequest,
     ) -> Result<Tournament> {
+        let arrival = Instant::now();
         let key = (request.tournament, caller.is_organiser());
-        let entry = self.progress_cache.get(&key, None);
-        let Some(entry) = entry.filter(|entry| entry.read_at.elapsed() < MAX_AGE) else {
-            return self.refresh_tournament(key, caller).await;
-        };
-        let is_old = entry.read_at.elapsed() >= REFRESH_AFTER;
-        if is_old && !entry.is_refreshing.swap(true, Ordering::Relaxed) {
-            let service = self.clone();
-            let caller = caller.clone();
-            // If the refresh fails, the entry expires and the next caller gets the error.
-            tokio::spawn(async move { drop(service.refresh_tournament(key, &caller).await) });
+        let progress = self.progress_cache.get_or_insert_with(key.clone(), Progress::default);
+        if let Some(state) = progress.fresh_for(arrival) {
+            if state.began.elapsed() >= REFRESH_AFTER && progress.reading.try_lock().is_ok() {
+                let service = self.clone();
+                let caller = caller.clone();
+                // If the refresh fails, the state expires and the next caller gets the error.
+                tokio::spawn(async move { service.refresh(&key.0, &caller, &progress).await });
+            }
+            return Ok(Tournament::clone(&state.tournament));
         }
-        Ok(entry.tournament.clone())
-    }
-
-    async fn refresh_tournament(&self, key: Key, caller: &Caller) -> Result<Tournament> {
-        let read_at = Instant::now();
-        let row = self.tournament(&key.0).await?;
-        let tournament = self.tournament_message(row, caller).await?;
-        if tournament.editions.iter().any(|edition| edition.state == "running") {
-            let is_refreshing = AtomicBool::new(false);
-            let entry = Entry { read_at, is_refreshing, tournament: tournament.clone() };
-            self.progress_cache.insert(key, entry);
-        } else {
+        let _turn = progress.reading.lock().await;
+        let state = match progress.fresh_for(arrival) {
+            Some(state) => Ok(state),
+            None => self.read_progress(&key.0, caller, &progress).await,
+        };
+        if state.is_err() {
             self.progress_cache.remove(&key);
         }
-        Ok(tournament)
+        Ok(Tournament::clone(&state?.tournament))
+    }
+
+    /// Reads the state of a tournament, unless another request reads it.
+    async fn refresh(&self, name: &str, caller: &Caller, progress: &Progress) {
+        let Ok(_turn) = progress.reading.try_lock() else { return };
+        drop(self.read_progress(name, caller, progress).await);
+    }
+
+    async fn read_progress(
+        &self,
+        name: &str,
+        caller: &Caller,
+        progress: &Progress,
+    ) -> Result<State> {
+        let began = Instant::now();
+        let row = self.tournament(name).await?;
+        let tournament = Arc::new(self.tournament_message(row, caller).await?);
+        let is_running = tournament.editions.iter().any(|edition| edition.state == "running");
+        let state = State { began, is_running, tournament };
+        progress.set(state.clone());
+        Ok(state)
     }
 }
