@@ -31,6 +31,8 @@
 #include <unistd.h>
 
 enum { LINE = 1 << 16, MEGABYTE = 1 << 20, SIDE = 15 };
+/* Milliseconds until a busy referee has surely read the reply before: half of a slow reply. */
+enum { AFTERWARDS = 150, SLOW = 2 * AFTERWARDS };
 
 static const char *mode;
 static int moves_left;
@@ -123,7 +125,7 @@ static int distort(const char *reply)
     else if (is("twice"))
         snprintf(text, sizeof text, "%s%s%s%s", reply, end, reply, end), say(text);
     else if (is("late-twice"))
-        say(reply), say(end), nap(50), say(reply), say(end);
+        say(reply), say(end), nap(AFTERWARDS), say(reply), say(end);
     else if (is("crlf"))
         say(reply), say(end[1] ? "\r\n\r\n" : "\r\n");
     else if (is("unterminated"))
@@ -143,7 +145,7 @@ static int distort(const char *reply)
 static void add(const char *text)
 {
     if (is("early"))
-        nap(20), say(text), say(end);
+        nap(AFTERWARDS), say(text), say(end);
     if (is("close-stdin")) {
         close(STDIN_FILENO);
         hang();
@@ -156,7 +158,7 @@ static void reply(const char *text, int is_move)
     if (now) {
         refuse();
         if (is("slow"))
-            nap(300);
+            nap(SLOW);
         if (is("stderr"))
             repeat(STDERR_FILENO, 'e', MEGABYTE);
         if (!distort(text))

@@ -70,8 +70,8 @@ pub(crate) fn read(directory: &Path) -> Result<Manifest, BotError> {
         (META, parse_meta(&text))
     } else {
         let cause = format!(
-            "not a bot: it has neither a {BOT_TOML} nor a {META} file; add a \
-                             {BOT_TOML}, or submit the single file"
+            "not a bot: it has neither a {BOT_TOML} nor a {META} file; add a {BOT_TOML}, or \
+             submit the single file"
         );
         return Err(BotError::new(directory, cause));
     };
