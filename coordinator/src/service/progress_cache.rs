@@ -4,7 +4,8 @@
 //! At most one request reads a tournament at a time. The others wait for it without a connection to
 //! the database, and take its result if it is fresh enough for them: if reading began after they
 //! came or, while an edition is running, less than [`MAX_AGE`] before. So a change is shown to all
-//! that come after it, except for the progress of a running edition.
+//! that come after it, or a second later while an edition is running. An error is shared in the same
+//! way: if the database does not respond, requests do not wait for it one after the other.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,7 +42,13 @@ struct State {
     /// When reading it began.
     began: Instant,
     is_running: bool,
-    tournament: Arc<Tournament>,
+    result: Result<Arc<Tournament>>,
+}
+
+impl State {
+    fn tournament(self) -> Result<Tournament> {
+        Ok(Tournament::clone(&*self.result?))
+    }
 }
 
 impl Progress {
@@ -74,17 +81,13 @@ impl Service {
                 // If the refresh fails, the state expires and the next caller gets the error.
                 tokio::spawn(async move { service.refresh(&key.0, &caller, &progress).await });
             }
-            return Ok(Tournament::clone(&state.tournament));
+            return state.tournament();
         }
         let _turn = progress.reading.lock().await;
-        let state = match progress.fresh_for(arrival) {
-            Some(state) => Ok(state),
-            None => self.read_progress(&key.0, caller, &progress).await,
-        };
-        if state.is_err() {
-            self.progress_cache.remove(&key);
+        match progress.fresh_for(arrival) {
+            Some(state) => state.tournament(),
+            None => self.read_progress(&key.0, caller, &progress).await.tournament(),
         }
-        Ok(Tournament::clone(&state?.tournament))
     }
 
     /// Reads the state of a tournament, unless another request reads it.
@@ -93,18 +96,18 @@ impl Service {
         drop(self.read_progress(name, caller, progress).await);
     }
 
-    async fn read_progress(
-        &self,
-        name: &str,
-        caller: &Caller,
-        progress: &Progress,
-    ) -> Result<State> {
+    async fn read_progress(&self, name: &str, caller: &Caller, progress: &Progress) -> State {
         let began = Instant::now();
-        let row = self.tournament(name).await?;
-        let tournament = Arc::new(self.tournament_message(row, caller).await?);
-        let is_running = tournament.editions.iter().any(|edition| edition.state == "running");
-        let state = State { began, is_running, tournament };
+        let read = async {
+            let row = self.tournament(name).await?;
+            Ok(Arc::new(self.tournament_message(row, caller).await?))
+        };
+        let result = read.await;
+        let is_running = result.as_ref().is_ok_and(|tournament: &Arc<Tournament>| {
+            tournament.editions.iter().any(|edition| edition.state == "running")
+        });
+        let state = State { began, is_running, result };
         progress.set(state.clone());
-        Ok(state)
+        state
     }
 }
