@@ -4,8 +4,8 @@
 //! At most one request reads a tournament at a time. The others wait for it without a connection to
 //! the database, and take its result if it is fresh enough for them: if reading began after they
 //! came or, while an edition is running, less than [`MAX_AGE`] before. So a change is shown to all
-//! that come after it, or a second later while an edition is running. An error is shared in the same
-//! way: if the database does not respond, requests do not wait for it one after the other.
+//! that come after it, or a second later while an edition is running. An error is shared in the
+//! same way: if the database does not respond, requests do not wait for it one after the other.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
