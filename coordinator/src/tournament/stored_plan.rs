@@ -73,8 +73,9 @@ pub async fn positions(
     let file = TournamentFile::from_json(games, &tournament.settings)?;
     let mut db = pool.acquire().await?;
     let source = EditionSource::of_edition(&mut db, tournament, &file, edition).await?;
-    let plan = StoredPlan::new(pool, edition).await?;
+    // The plan takes a connection too, and a second one must not be waited for with one in hand.
     drop(db);
+    let plan = StoredPlan::new(pool, edition).await?;
     let length = usize::try_from(edition.end_match).unwrap_or(0);
     let list = move || {
         let mut places = vec![None; length];

@@ -87,6 +87,12 @@ pub(super) fn reason_fields(confirmation: &str, label: &str) -> Markup {
     }
 }
 
+/// Whether the newest edition is being planned or played.
+fn is_running(tournament: &Tournament) -> bool {
+    let newest = tournament.editions.first();
+    newest.is_some_and(|edition| edition.state == "running" || edition.state == "planning")
+}
+
 /// The part of the page Organise that runs the tournament. `too_few` says that too few bots have
 /// entered for an edition.
 pub(super) fn run_section(
@@ -94,16 +100,12 @@ pub(super) fn run_section(
     tournament: &Tournament,
     too_few: Option<&str>,
 ) -> Markup {
-    let is_running = tournament
-        .editions
-        .first()
-        .is_some_and(|edition| edition.state == "running" || edition.state == "planning");
     let at = |action: &str| format!("/t/{}/{action}", tournament.name);
     html! {
         section.actions aria-labelledby="run" {
             h2 #run { "Run" }
             @if let Some(too_few) = too_few { p #too-few { (too_few) } }
-            @if !is_running {
+            @if !is_running(tournament) {
                 form.action method="post" action=(at("start")) {
                     (layout::csrf_field(session))
                     @if schedule(tournament).is_some_and(|schedule| schedule.has_history()) {
@@ -154,10 +156,7 @@ pub(super) fn check_section(tournament: &Tournament) -> Markup {
 
 /// The part of the page Organise that ends the tournament. It can be closed when no edition runs.
 pub(super) fn end_section(session: &Session, tournament: &Tournament) -> Markup {
-    let is_closable = tournament
-        .editions
-        .first()
-        .is_some_and(|edition| edition.state != "running" && edition.state != "planning");
+    let is_closable = !tournament.editions.is_empty() && !is_running(tournament);
     let at = |action: &str| format!("/t/{}/{action}", tournament.name);
     html! {
         section.actions aria-labelledby="end" {
@@ -240,15 +239,12 @@ pub(super) async fn cancel(
     Path(tournament): Path<String>,
     CsrfForm { session, form: button }: CsrfForm<Button>,
 ) -> Result<Response, WebError> {
-    let result = match check_confirmed(button.sure.as_deref(), CANCEL) {
-        Ok(()) => {
-            let request = CancelTournamentRequest { tournament: tournament.clone() };
-            let cancelled = session.service.cancel_tournament(&session.caller, request).await;
-            cancelled.map_err(WebError::from)
-        }
-        Err(error) => Err(error),
+    let action = async {
+        check_confirmed(button.sure.as_deref(), CANCEL)?;
+        let request = CancelTournamentRequest { tournament: tournament.clone() };
+        Ok(session.service.cancel_tournament(&session.caller, request).await?)
     };
-    respond(&session, &tournament, result, "cancel").await
+    respond(&session, &tournament, action.await, "cancel").await
 }
 
 /// Closes a tournament, which publishes its seed.
@@ -256,15 +252,12 @@ pub(super) async fn close(
     Path(tournament): Path<String>,
     CsrfForm { session, form: button }: CsrfForm<Button>,
 ) -> Result<Response, WebError> {
-    let result = match check_confirmed(button.sure.as_deref(), CLOSE) {
-        Ok(()) => {
-            let request = CloseTournamentRequest { tournament: tournament.clone() };
-            let closed = session.service.close_tournament(&session.caller, request).await;
-            closed.map_err(WebError::from)
-        }
-        Err(error) => Err(error),
+    let action = async {
+        check_confirmed(button.sure.as_deref(), CLOSE)?;
+        let request = CloseTournamentRequest { tournament: tournament.clone() };
+        Ok(session.service.close_tournament(&session.caller, request).await?)
     };
-    respond(&session, &tournament, result, "close").await
+    respond(&session, &tournament, action.await, "close").await
 }
 
 /// Retries a match that was set aside.

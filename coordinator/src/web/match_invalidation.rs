@@ -62,11 +62,11 @@ pub(super) async fn apply(
     CsrfForm { session, form: VoidForm { sure, reason, query } }: CsrfForm<VoidForm>,
 ) -> Result<Response, WebError> {
     session.caller.require(Role::Organiser)?;
-    let result = match actions::check_confirmed(sure.as_deref(), APPLY) {
-        Ok(()) => send_request(&session, &tournament, &query, Some(reason)).await,
-        Err(error) => Err(error),
+    let action = async {
+        actions::check_confirmed(sure.as_deref(), APPLY)?;
+        send_request(&session, &tournament, &query, Some(reason)).await
     };
-    match result {
+    match action.await {
         Ok(response) => {
             let count = usize::try_from(response.matches).unwrap_or_default();
             Ok(flash::redirect_with_count(&format!("/t/{tournament}"), "void", count)
