@@ -230,6 +230,23 @@ pub async fn create(
     query.bind(now).bind(rules).fetch_one(db).await
 }
 
+/// Lets an edition without matches begin after all matches that its tournament has by now: since it
+/// was created, the edition before it may have grown by a round. Returns its scope.
+pub async fn begin_after_stored(
+    db: impl PgExecutor<'_>,
+    edition: EditionId,
+) -> Result<EditionScope> {
+    let statement = "
+        WITH stored AS (
+            SELECT max(other.end_match) AS past FROM editions opening
+            JOIN editions other USING (tournament) WHERE opening.id = $1
+        )
+        UPDATE editions SET first_match = past, end_match = past FROM stored
+        WHERE id = $1 AND matches = 0
+        RETURNING id, tournament, number, from_match, end_match";
+    sqlx::query_as(statement).bind(edition).fetch_one(db).await
+}
+
 /// Enters versions in an edition, in the order of its schedule.
 ///
 /// # Errors

@@ -287,8 +287,9 @@ impl Opening<'_> {
         Ok(Some(FormerPlan { planned, field: its_field, has_same_bots }))
     }
 
-    /// Prevents that results are counted until the edition is open, and reads the edition before
-    /// again: some may have been counted since it was read. Returns the scope of the edition.
+    /// Prevents that results are counted and rounds are added until the edition is open, and reads
+    /// the edition before again: this may have happened since it was read. Returns the scope of the
+    /// edition.
     async fn lock(&mut self, edition: EditionId) -> Result<EditionScope> {
         // From here on the coordinator computes little between two statements.
         db::limit_pause(&mut *self.db, db::MAX_PAUSE).await?;
@@ -296,7 +297,8 @@ impl Opening<'_> {
         if let Some(before) = &mut self.before {
             *before = editions::get(&mut *self.db, before.id).await?.ok_or(Error::RowNotFound)?;
         }
-        editions::scope(&mut *self.db, edition).await
+        // Its matches are numbered after those of rounds that were added meanwhile.
+        editions::begin_after_stored(&mut *self.db, edition).await
     }
 
     /// Stores the matches that only this edition has, and takes out those that only the edition

@@ -9,18 +9,19 @@ use arbiter_coordinator::leaderboard_cache::LeaderboardCache;
 use arbiter_coordinator::match_invalidation;
 use arbiter_coordinator::queue::{Queue, ReportStatus};
 use arbiter_coordinator::tournament::rounds::{plan_next_round, rank_differences, stored_plan};
+use arbiter_coordinator::tournament::{IfRunning, OpenRequest, open_edition};
 use arbiter_games::{Games, Score, gomoku, wojna};
 use arbiter_proto::ids::{EditionId, MatchNumber, WorkerId};
 use arbiter_ranking::Entrant;
 use arbiter_schedule::{Bot, NameKey, RoundPlan};
 
 use crate::fixture::{
-    kill_planner, listed_matches, listed_results, open_edition, plan_size, planned_matches,
+    self, kill_planner, listed_matches, listed_results, plan_size, planned_matches,
     start_tournament, tournament_file,
 };
 use crate::play::RandomWorkers;
 use crate::support::test_clock::AtTime as _;
-use crate::support::{Database, START, report, report_all};
+use crate::support::{Database, START, report, report_all, wait_until};
 
 /// A Swiss tournament, a round robin of its best bots, and a final.
 const STAGES: &str = "[[stage]]\nkind = \"swiss\"\nrounds = 3\nadvance = 4\n\
@@ -212,6 +213,36 @@ async fn concurrent_planners_plan_a_round_once() {
     }
 }
 
+/// While an edition is planned, the edition before it goes on, and may get another round.
+#[tokio::test]
+async fn a_round_that_is_added_while_an_edition_opens_keeps_its_numbers() {
+    let database = Database::new().await;
+    let queue = database.queue();
+    let worker = database.worker("w").await;
+    let (tournament, first) =
+        start_tournament(&database, &tournament_file(gomoku::game(), FINALS), 8).await;
+    play_round(&queue, &first, worker, false).await;
+    // The opening waits until its bots can be stored. Then its row of the edition exists.
+    let mut blocker = database.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE entrants IN SHARE MODE").execute(&mut *blocker).await.unwrap();
+    let opening = tokio::spawn({
+        let queue = queue.clone();
+        let request = OpenRequest::new(tournament.id, IfRunning::Replace);
+        async move { open_edition::open(&queue, request, START).await }
+    });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    wait_until("the edition is being opened", async || database.number(waiting).await > 0).await;
+    assert!(plan_next_round(&queue, first.id).await.unwrap());
+    assert_eq!(plan_size(&database, first.id).await, (12, true));
+    blocker.rollback().await.unwrap();
+    let opened = opening.await.unwrap().unwrap();
+    // It has the first round of the edition before, with its results.
+    assert_eq!((opened.matches, opened.counted), (8, 8));
+    assert_eq!((opened.first_match, opened.end_match), (12, 12));
+    RandomWorkers::new(&database, opened.id, "after").await.play().await;
+    assert_eq!(rank_differences(&queue, opened.id).await.unwrap(), [""; 0]);
+}
+
 /// If the planner crashes, a round and its ranks are stored, or nothing.
 #[tokio::test]
 async fn a_killed_planner_stores_all_of_a_round_or_nothing() {
@@ -324,7 +355,7 @@ async fn an_edition_reuses_the_matches_of_unchanged_versions() {
     // The two matches of a pair have the same deals.
     let keys = "SELECT count(DISTINCT seed_key) FROM matches";
     assert_eq!(database.number(keys).await, 7);
-    let second = open_edition(&queue, &tournament).await.unwrap();
+    let second = fixture::open_edition(&queue, &tournament).await.unwrap();
     finish(&second).await;
     assert_eq!(database.number(results).await, 14, "nothing is played again");
     let numbers = |planned: Vec<arbiter_coordinator::db::matches::Match>| -> Vec<_> {
