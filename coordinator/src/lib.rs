@@ -5,6 +5,7 @@
 //! matches into lots.
 
 pub mod access;
+mod background;
 mod backoff;
 pub mod bot_suspension;
 pub mod cache;

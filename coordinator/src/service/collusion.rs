@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::access::Role;
+use crate::background;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::results;
 use crate::db::tournaments::Tournament;
@@ -36,7 +37,13 @@ impl Service {
         let tournament = self.tournament(&request.tournament).await?;
         let official = editions::official(&self.pool, tournament.id).await?;
         let edition = self
-            .edition_or_default(&tournament, request.edition, DefaultEdition::Official, official)
+            .edition_or_default(
+                &self.pool,
+                &tournament,
+                request.edition,
+                DefaultEdition::Official,
+                official,
+            )
             .await?;
         let board = self.boards.get(&edition).await?;
         let collusion = if let Some(collusion) = self.collusion.get(&edition.id, None) {
@@ -77,7 +84,7 @@ impl Service {
         }
         let seed = tournament.public_seed(&format!("collusion/{}", edition.number))?;
         let search = move || collusion::analyze(&tables, seed, MAX_PAIRS as usize);
-        let collusion = tokio::task::spawn_blocking(search).await;
+        let collusion = background::compute("collusion", search).await;
         drop(permit);
         collusion.map_err(|_| ServiceError::stopping())
     }

@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 
 use super::counted_results::{CountedResults, EditionStatistics};
 use super::{Result, ServiceError};
+use crate::background;
 use crate::cache::Cache;
 use crate::db::editions::Edition;
 use crate::db::{self, editions};
@@ -280,7 +281,7 @@ async fn read(
     Ok((results.map_err(|error| error.to_string())?, board))
 }
 
-/// Computes the statistics of an edition on another thread.
+/// Computes the statistics of an edition.
 async fn compute(
     mut results: CountedResults,
     entrants: Vec<Entrant>,
@@ -289,9 +290,9 @@ async fn compute(
 ) -> Result<(EditionStatistics, CountedResults), String> {
     let newly_read = results.newly_read();
     tracing::debug!(edition = %results.edition(), newly_read, "computing statistics");
-    let computing = tokio::task::spawn_blocking(move || {
+    let work = move || {
         let is_ranked = |entrant| !unranked.contains(&entrant);
         (results.statistics(&entrants, is_ranked, seed), results)
-    });
-    computing.await.map_err(|error| error.to_string())
+    };
+    background::compute("statistics", work).await
 }
