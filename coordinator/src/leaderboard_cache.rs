@@ -155,7 +155,7 @@ impl Leaderboard {
             let common = Common::of(&tournament, games, edition.number)?;
             let roster = Arc::new(Roster::of(&mut *transaction, id).await?);
             let contestants = standings::contestants(&mut transaction, id).await?;
-            Self::ranked(&edition, common, roster, contestants)
+            Self::ranked(&edition, common, roster, contestants).await?
         };
         transaction.commit().await?;
         Ok(leaderboard)
@@ -174,22 +174,28 @@ impl Leaderboard {
             Contestant { entrant, submitted_at, tally, plan_rank, is_ranked }
         });
         let contestants = contestants.collect();
-        Ok(Self::ranked(edition, self.common.clone(), Arc::clone(&self.roster), contestants))
+        Self::ranked(edition, self.common.clone(), Arc::clone(&self.roster), contestants).await
     }
 
-    /// The leaderboard of these contestants.
-    fn ranked(
+    /// The leaderboard of these contestants. Ranking ten thousand takes milliseconds, in which a
+    /// thread that handles requests would handle none.
+    async fn ranked(
         edition: &Edition,
         common: Common,
         roster: Arc<Roster>,
         contestants: Vec<Contestant>,
-    ) -> Self {
+    ) -> Result<Self> {
         let progress = Progress::from(edition);
-        let places = ranking::rank(&common.game, contestants);
-        let number =
-            |(position, place): (usize, &RankedContestant)| (place.contestant.entrant, position);
-        let positions = places.iter().enumerate().map(number).collect();
-        Self { common, counted: edition.counted, progress, places, roster, positions }
+        let counted = edition.counted;
+        let rank = move || {
+            let places = ranking::rank(&common.game, contestants);
+            let number = |(position, place): (usize, &RankedContestant)| {
+                (place.contestant.entrant, position)
+            };
+            let positions = places.iter().enumerate().map(number).collect();
+            Self { common, counted, progress, places, roster, positions }
+        };
+        tokio::task::spawn_blocking(rank).await.map_err(|_| Error::WorkerCrashed)
     }
 }
 
@@ -299,6 +305,19 @@ impl LeaderboardCache {
             self.start_refreshing(&entry);
         }
         Ok(leaderboard)
+    }
+
+    /// The entrants of an edition, from its cached leaderboard if there is one.
+    pub async fn roster(&self, edition: EditionId) -> Result<Arc<Roster>> {
+        let entry = self.entries.get(&edition, None);
+        let cached = entry.and_then(|entry| {
+            let state = entry.state();
+            state.leaderboard.as_ref().map(|leaderboard| Arc::clone(&leaderboard.roster))
+        });
+        match cached {
+            Some(roster) => Ok(roster),
+            None => Roster::of(&self.pool, edition).await.map(Arc::new),
+        }
     }
 
     /// The ranks in these complete editions.

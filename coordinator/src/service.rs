@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arbiter_games::Games;
-use arbiter_proto::ids::{EditionId, MatchId, MatchName, MatchNumber};
+use arbiter_proto::ids::{EditionId, MatchId, MatchName, MatchNumber, TournamentId};
 use arbiter_proto::v1;
 use arbiter_ranking::Entrant;
 use arbiter_ranking::collusion::Collusion;
@@ -128,6 +128,8 @@ use statistics_cache::StatisticsCache;
 const MAX_CERTIFICATES: usize = 256;
 /// Maximum number of collusion searches in the cache: one for each edition, about 100 KB each.
 const MAX_COLLUSIONS: usize = 32;
+/// Maximum number of editions whose plans are described in the cache.
+const MAX_PLAN_SUMMARIES: usize = 1024;
 /// Maximum number of bots whose reply times are in the cache.
 const MAX_REPLY_TIMES: usize = 10_000;
 
@@ -172,6 +174,10 @@ pub struct Parts {
     shared_names: SharedNames,
     /// The home page of organisers (true) and of others (false).
     home_pages: Cache<bool, home::SharedPage>,
+    /// How the plans of editions were made, one line for people.
+    plan_summaries: Cache<EditionId, Option<String>>,
+    /// What next editions will lack if one more bot enters, one line for people.
+    new_bot_outlooks: Cache<TournamentId, Option<String>>,
     entry_outlook: EntryOutlook,
     edition_watches: EditionWatches,
     bundles: BundlePieces,
@@ -237,6 +243,8 @@ impl Service {
             newest_matches: NewestMatches::new(newest_matches::MAX_LISTS),
             shared_names: SharedNames::new(bot_names::MAX_SHARED),
             home_pages: Cache::new(2),
+            plan_summaries: Cache::new(MAX_PLAN_SUMMARIES),
+            new_bot_outlooks: Cache::new(progress_cache::MAX_ENTRIES),
             entry_outlook: EntryOutlook::default(),
             edition_watches: EditionWatches::default(),
             bundles: BundlePieces::default(),

@@ -298,7 +298,7 @@ pub async fn plan_history_of(
     sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
 }
 
-/// The newest edition of a tournament.
+/// The identity of the newest edition of a tournament.
 pub async fn newest_id(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
@@ -319,9 +319,16 @@ pub async fn newest_plan_history(
 }
 
 /// A statement that selects editions with their numbers of counted matches.
+// Not the plan history: at many bots it is long, and a list of editions has one for each.
 macro_rules! edition {
     ($rest:literal) => {
-        concat!("SELECT e.*, p.counted FROM editions e JOIN progress p ON p.edition = e.id ", $rest)
+        concat!(
+            "SELECT e.id, e.tournament, e.number, e.components, e.state, e.first_match,
+                e.end_match, e.from_match, e.matches, e.open_ended, e.rules, p.counted,
+                e.created_at, e.ended_at
+            FROM editions e JOIN progress p ON p.edition = e.id ",
+            $rest
+        )
     };
 }
 
@@ -389,6 +396,12 @@ pub async fn newest_with(
     );
     let query = sqlx::query_as(statement).bind(tournament).bind(version).bind(submitted_at);
     query.fetch_optional(db).await
+}
+
+/// The newest edition of a tournament.
+pub async fn newest(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Option<Edition>> {
+    let statement = edition!("WHERE e.tournament = $1 ORDER BY e.number DESC LIMIT 1");
+    sqlx::query_as(statement).bind(tournament).fetch_optional(db).await
 }
 
 /// The editions of a tournament, newest first.

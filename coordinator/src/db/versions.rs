@@ -103,18 +103,30 @@ pub async fn submit(
     query.fetch_one(db).await
 }
 
-/// The newest entered version of each active bot of a tournament, in the order of the bots' first
-/// submissions. A version that waits for its trial or failed it has not entered.
-pub async fn newest(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Version>> {
-    let statement = "
-        SELECT DISTINCT ON (v.bot) v.* FROM versions v
+/// The entered versions `v` of the active bots of the tournament `$1`.
+macro_rules! entered {
+    () => {
+        "FROM versions v
         JOIN bots b ON b.id = v.bot
         LEFT JOIN trials t ON t.version = v.id
         WHERE b.tournament = $1 AND b.withdrawn_at IS NULL
           AND v.id > coalesce(b.stood_down_version, 0)
-            AND (t.state IS NULL OR t.state = 'passed')
-        ORDER BY v.bot, v.number DESC";
+          AND (t.state IS NULL OR t.state = 'passed')"
+    };
+}
+
+/// The newest entered version of each active bot of a tournament, in the order of the bots' first
+/// submissions. A version that waits for its trial or failed it has not entered.
+pub async fn newest(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<Version>> {
+    let statement =
+        concat!("SELECT DISTINCT ON (v.bot) v.* ", entered!(), " ORDER BY v.bot, v.number DESC");
     sqlx::query_as(statement).bind(tournament).fetch_all(db).await
+}
+
+/// The bots of [`newest`], in the same order.
+pub async fn entered_bots(db: impl PgExecutor<'_>, tournament: TournamentId) -> Result<Vec<BotId>> {
+    let statement = concat!("SELECT DISTINCT v.bot ", entered!(), " ORDER BY v.bot");
+    sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
 }
 
 /// The times at which an owner submitted versions to a tournament after a moment: at most `limit`,

@@ -62,7 +62,7 @@ impl Service {
     /// The number of bots that would play in the next edition.
     pub(crate) async fn entered_bots(&self, tournament: &str) -> Result<usize> {
         let tournament = self.tournament(tournament).await?;
-        Ok(versions::newest(&self.pool, tournament.id).await?.len())
+        Ok(versions::entered_bots(&self.pool, tournament.id).await?.len())
     }
 
     pub(crate) async fn get_bot(

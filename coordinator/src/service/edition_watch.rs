@@ -97,8 +97,9 @@ impl Service {
             return Ok(row);
         }
         let tournament = self.tournament(&name.0).await?;
-        let edition =
-            self.edition_or_default(&tournament, name.1, DefaultEdition::Newest, None).await?;
+        let edition = self
+            .edition_or_default(&self.pool, &tournament, name.1, DefaultEdition::Newest, None)
+            .await?;
         let row = (tournament, edition);
         // If the edition is over, the name may mean another edition at any moment.
         if row.1.state == EditionState::Running {

@@ -95,12 +95,11 @@ impl Service {
         bot: &bots::Bot,
         after_trial: bool,
     ) -> Result<EntryForecast> {
-        let newest = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
+        let newest = editions::newest(&mut *db, tournament.id).await?;
         let edition = newest.as_ref().map_or(1, |newest| newest.number + 1);
         let due = auto_edition::due_at(db, self.queue.games(), tournament).await?;
-        let entered = versions::newest(&mut *db, tournament.id).await?;
-        let is_new = entered.iter().all(|version| version.bot != bot.id);
-        let count = entered.len() + usize::from(is_new);
+        let entered = versions::entered_bots(&mut *db, tournament.id).await?;
+        let count = entered.len() + usize::from(!entered.contains(&bot.id));
         let (state, at) = match TournamentFile::from_json(self.queue.games(), &tournament.settings)
         {
             Ok(file) if count < file.schedule.min_bots() => ("short", None),

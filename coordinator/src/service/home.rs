@@ -144,12 +144,12 @@ impl Service {
     ) -> Result<TournamentCard> {
         let visibility = self.visibility(tournament, caller)?;
         let running = editions::running(&self.pool, tournament.id).await?;
-        let official = match self.official(tournament, &visibility).await? {
+        let official = match self.official(&self.pool, tournament, &visibility).await? {
             Some(id) => editions::get(&self.pool, id).await?,
             None => None,
         };
         let newest = match tournament.rehearsal {
-            Some(_) => editions::of_tournament(&self.pool, tournament.id).await?.into_iter().next(),
+            Some(_) => editions::newest(&self.pool, tournament.id).await?,
             None => running.clone(),
         };
         let visible = newest.as_ref().filter(|edition| visibility.shows(edition));

@@ -19,6 +19,7 @@ use std::fmt::Display;
 use arbiter_proto::ids::{EditionId, MatchNumber, TournamentId};
 use arbiter_proto::v1::MatchStatus;
 use arbiter_schedule::Schedule;
+use sqlx::PgExecutor;
 use time::OffsetDateTime;
 
 use super::{Caller, Result, Service, ServiceError, format_time};
@@ -100,13 +101,25 @@ impl Service {
             return Ok(());
         }
         let tournament = tournaments::of_edition(&self.pool, edition.id).await?;
-        let visibility = self.visibility(&tournament, caller)?;
-        if visibility.frozen.is_none() { Ok(()) } else { Err(visibility.refusal()) }
+        self.require_results_of(&tournament, edition, caller)
+    }
+
+    /// Like [`Self::require_results`] for an edition of this tournament.
+    pub(super) fn require_results_of(
+        &self,
+        tournament: &Tournament,
+        edition: &Edition,
+        caller: &Caller,
+    ) -> Result<()> {
+        let visibility = self.visibility(tournament, caller)?;
+        let are_visible = edition.state == EditionState::Complete || visibility.frozen.is_none();
+        if are_visible { Ok(()) } else { Err(visibility.refusal()) }
     }
 
     /// The newest edition whose leaderboard is official and visible. A rehearsal has none.
     pub(super) async fn official(
         &self,
+        db: impl PgExecutor<'_>,
         tournament: &Tournament,
         visibility: &Visibility,
     ) -> Result<Option<EditionId>> {
@@ -114,8 +127,8 @@ impl Service {
             return Ok(None);
         }
         Ok(match visibility.frozen {
-            None => editions::official(&self.pool, tournament.id).await?,
-            Some(at) => editions::official_at(&self.pool, tournament.id, at).await?,
+            None => editions::official(db, tournament.id).await?,
+            Some(at) => editions::official_at(db, tournament.id, at).await?,
         })
     }
 }

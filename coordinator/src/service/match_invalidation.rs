@@ -36,8 +36,9 @@ impl Service {
             )));
         }
         let official = editions::official(&self.pool, tournament.id).await?;
-        let edition =
-            self.edition_or_default(&tournament, None, DefaultEdition::Official, official).await?;
+        let edition = self
+            .edition_or_default(&self.pool, &tournament, None, DefaultEdition::Official, official)
+            .await?;
         let mut connection = self.pool.acquire().await?;
         let found =
             match_invalidation::find(&mut connection, tournament.id, &filter, &named_matches).await;

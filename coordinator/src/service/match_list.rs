@@ -111,7 +111,7 @@ impl Service {
         let edition = self.listed_edition(caller, &request).await?;
         let row = self.tournament(&request.tournament).await?;
         let visibility = self.visibility(&row, caller)?;
-        let roster = Roster::of(&self.pool, edition.id).await?;
+        let roster = self.boards.roster(edition.id).await?;
         let entrant = async |name: &str| match name {
             "" => Ok(None),
             name => self.entrant(caller, row.id, &roster, name).await.map(Some),
@@ -160,7 +160,9 @@ impl Service {
             positions,
             rounds,
             // All results of a complete edition are visible if the edition is.
-            visibility: Some(visibility).filter(|_| edition.state != EditionState::Complete),
+            visibility: Some(visibility).filter(|visibility| {
+                visibility.frozen.is_some() && edition.state != EditionState::Complete
+            }),
         };
         tokio::spawn(async move {
             if let Err(error) = listing.send(cursor, limit, &sender).await {
@@ -178,7 +180,7 @@ struct MatchListing {
     caller: Caller,
     edition: EditionScope,
     adding_editions: AddingEditions,
-    roster: Roster,
+    roster: Arc<Roster>,
     filter: MatchFilter,
     tournament: Tournament,
     /// The seed of the edition, once it is published. All its matches have this seed.

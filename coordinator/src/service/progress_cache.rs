@@ -1,11 +1,12 @@
 //! A short-lived cache of the states of tournaments. Many clients poll them, and a tournament of
 //! ten thousand bots takes long to read.
 //!
-//! At most one request reads a tournament at a time. The others wait for it without a connection to
-//! the database, and take its result if it is fresh enough for them: if reading began after they
-//! came or, while an edition is running, less than [`MAX_AGE`] before. So a change is shown to all
-//! that come after it, or a second later while an edition is running. An error is shared in the
-//! same way: if the database does not respond, requests do not wait for it one after the other.
+//! While a tournament is in the cache, at most one request reads it at a time. The others wait for
+//! it without a connection to the database, and take its result if it is fresh enough for them: if
+//! reading began after they came or, while an edition is running, less than [`MAX_AGE`] before. So
+//! a change is shown to all that come after it, or a second later while an edition is running. An
+//! error is shared in the same way: if the database does not respond, requests do not wait for it
+//! one after the other.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ pub(super) type ProgressCache = Cache<Key, Progress>;
 pub(super) struct Progress {
     latest: Mutex<Option<State>>,
     /// Held by the request that reads the tournament.
-    reading: tokio::sync::Mutex<()>,
+    reading: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A state of a tournament.
@@ -43,12 +44,6 @@ struct State {
     began: Instant,
     is_running: bool,
     result: Result<Arc<Tournament>>,
-}
-
-impl State {
-    fn tournament(self) -> Result<Tournament> {
-        Ok(Tournament::clone(&*self.result?))
-    }
 }
 
 impl Progress {
@@ -70,30 +65,36 @@ impl Service {
         &self,
         caller: &Caller,
         request: GetTournamentRequest,
-    ) -> Result<Tournament> {
+    ) -> Result<Arc<Tournament>> {
         let arrival = Instant::now();
         let key = (request.tournament, caller.is_organiser());
-        let progress = self.progress_cache.get_or_insert_with(key.clone(), Progress::default);
+        let progress = match self.progress_cache.get(&key, None) {
+            Some(progress) => progress,
+            None => {
+                // Names that do not exist would push out those that do.
+                self.tournament(&key.0).await?;
+                self.progress_cache.get_or_insert_with(key.clone(), Progress::default)
+            }
+        };
         if let Some(state) = progress.fresh_for(arrival) {
-            if state.began.elapsed() >= REFRESH_AFTER && progress.reading.try_lock().is_ok() {
+            if state.began.elapsed() >= REFRESH_AFTER
+                && let Ok(turn) = Arc::clone(&progress.reading).try_lock_owned()
+            {
                 let service = self.clone();
                 let caller = caller.clone();
-                // If the refresh fails, the state expires and the next caller gets the error.
-                tokio::spawn(async move { service.refresh(&key.0, &caller, &progress).await });
+                tokio::spawn(async move {
+                    // If the refresh fails, later callers get the error.
+                    drop(service.read_progress(&key.0, &caller, &progress).await);
+                    drop(turn);
+                });
             }
-            return state.tournament();
+            return state.result;
         }
         let _turn = progress.reading.lock().await;
         match progress.fresh_for(arrival) {
-            Some(state) => state.tournament(),
-            None => self.read_progress(&key.0, caller, &progress).await.tournament(),
+            Some(state) => state.result,
+            None => self.read_progress(&key.0, caller, &progress).await.result,
         }
-    }
-
-    /// Reads the state of a tournament, unless another request reads it.
-    async fn refresh(&self, name: &str, caller: &Caller, progress: &Progress) {
-        let Ok(_turn) = progress.reading.try_lock() else { return };
-        drop(self.read_progress(name, caller, progress).await);
     }
 
     async fn read_progress(&self, name: &str, caller: &Caller, progress: &Progress) -> State {
@@ -109,5 +110,48 @@ impl Service {
         let state = State { began, is_running, result };
         progress.set(state.clone());
         state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::ServiceError;
+
+    /// A tournament whose state was read this long ago, with a running edition or without.
+    fn read_before(age: Duration, is_running: bool, result: Result<Arc<Tournament>>) -> Progress {
+        let progress = Progress::default();
+        let began = Instant::now().checked_sub(age).expect("the machine runs longer");
+        progress.set(State { began, is_running, result });
+        progress
+    }
+
+    #[test]
+    fn a_request_gets_no_state_that_is_older_than_it_may_be() {
+        let second = Duration::from_secs(1);
+        let earlier = Instant::now().checked_sub(60 * second).expect("the machine runs longer");
+        let now = Instant::now();
+        let cases = [
+            // When the request came, the age of the state, whether an edition is running.
+            (now, second / 4, true, true),
+            (now, second / 4, false, false),
+            (now, 2 * second, true, false),
+            (earlier, second / 4, false, true),
+            (earlier, 2 * second, true, true),
+            (earlier, 90 * second, true, false),
+        ];
+        for (arrival, age, is_running, is_fresh) in cases {
+            let found = read_before(age, is_running, Ok(Arc::default())).fresh_for(arrival);
+            assert_eq!(found.is_some(), is_fresh, "{age:?} old, running: {is_running}");
+        }
+        assert!(Progress::default().fresh_for(earlier).is_none());
+    }
+
+    #[test]
+    fn requests_that_waited_for_a_failed_read_get_its_error() {
+        let arrival = Instant::now();
+        let failed = read_before(Duration::ZERO, false, Err(ServiceError::stopping()));
+        let found = failed.fresh_for(arrival).expect("it was read after the request came");
+        assert!(found.result.is_err());
     }
 }

@@ -10,11 +10,12 @@ use arbiter_proto::v1::{
 };
 use arbiter_ranking::Entrant;
 use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
+use sqlx::PgExecutor;
 use std::sync::Arc;
 
 use super::leaderboard_freeze::freeze_notice;
-use super::{Caller, DefaultEdition, Result, Service, ServiceError};
-use crate::db::editions::{self, Edition};
+use super::{Caller, DefaultEdition, Result, Service, ServiceError, TournamentHeading};
+use crate::db::editions::{self, Edition, EditionState};
 use crate::db::standings;
 use crate::db::standings::PastStanding;
 use crate::db::tokens;
@@ -144,31 +145,41 @@ impl Service {
         caller: &Caller,
         request: GetRankingRequest,
     ) -> Result<GetRankingResponse> {
+        Ok(self.ranking_page(caller, request).await?.0)
+    }
+
+    /// A page of a leaderboard, with the heading of its tournament.
+    pub(crate) async fn ranking_page(
+        &self,
+        caller: &Caller,
+        request: GetRankingRequest,
+    ) -> Result<(GetRankingResponse, TournamentHeading)> {
         let board = request.leaderboard.clone();
-        let (edition, official) = self.edition_of(board, DefaultEdition::Official, caller).await?;
+        let ShownEdition { tournament, edition, official } =
+            self.shown_edition(board, DefaultEdition::Official, caller).await?;
         let board = self.boards.get(&edition).await?;
         let statistics = if request.rank_sets {
-            self.newest_statistics(&edition, &board, caller).await
+            self.newest_statistics(&tournament, &edition, &board, caller)
         } else {
             None
         };
         let rank_set = |place: &ranking::RankedContestant| statistics.as_ref()?.all.rank_set(place);
         let places = places_with_text(&board, &request.name_contains);
         let limit = page_limit(request.limit);
-        let page = places.iter().skip(request.offset as usize).take(limit);
-        let playing = editions::running(&self.pool, edition.tournament).await?;
-        let running = playing.filter(|playing| playing.id != edition.id);
-        let tournament = tournaments::get(&self.pool, edition.tournament).await?;
-        let now = self.now();
-        let notice = tournament.as_ref().map(|tournament| freeze_notice(tournament, now));
-        Ok(GetRankingResponse {
+        let shown = places.iter().skip(request.offset as usize).take(limit);
+        // One edition of a tournament runs at a time.
+        let running = match edition.state {
+            EditionState::Running => None,
+            _ => editions::running(&self.pool, edition.tournament).await?,
+        };
+        let page = GetRankingResponse {
             edition: edition.number,
             official: official == Some(edition.id),
             matches: edition.matches,
             counted: board.counted,
             columns: board.game.ranking_columns().into_iter().map(str::to_owned).collect(),
             bots: u32::try_from(places.len()).unwrap_or(u32::MAX),
-            standings: page
+            standings: shown
                 .map(|ranked| Standing { rank_set: rank_set(ranked), ..place(&board, ranked) })
                 .collect(),
             running: running.map(|Edition { number, matches, counted, .. }| EditionProgress {
@@ -176,10 +187,11 @@ impl Service {
                 matches,
                 counted,
             }),
-            freeze_notice: notice.unwrap_or_default(),
+            freeze_notice: freeze_notice(&tournament, self.now()),
             state: edition.state.as_str().to_owned(),
-            rehearsal: tournament.is_some_and(|tournament| tournament.rehearsal.is_some()),
-        })
+            rehearsal: tournament.rehearsal.is_some(),
+        };
+        Ok((page, self.heading_of(&tournament)?))
     }
 
     /// Whether the results of an edition are official for the caller, or what else they are.
@@ -191,9 +203,11 @@ impl Service {
     ) -> Result<EditionStatus> {
         let tournament = self.tournament(tournament).await?;
         let visibility = self.visibility(&tournament, caller)?;
-        let official = self.official(&tournament, &visibility).await?;
+        let official = self.official(&self.pool, &tournament, &visibility).await?;
         let default = DefaultEdition::Official;
-        let edition = self.edition_or_default(&tournament, Some(number), default, official).await?;
+        let edition = self
+            .edition_or_default(&self.pool, &tournament, Some(number), default, official)
+            .await?;
         let is_official = official == Some(edition.id);
         let is_rehearsal = tournament.rehearsal.is_some();
         Ok(EditionStatus::of(is_official, edition.state.as_str(), is_rehearsal))
@@ -207,18 +221,34 @@ impl Service {
         default: DefaultEdition,
         caller: &Caller,
     ) -> Result<(Edition, Option<EditionId>)> {
-        let v1::LeaderboardRef { tournament, edition } = board.unwrap_or_default();
-        let tournament = self.tournament(&tournament).await?;
-        let visibility = self.visibility(&tournament, caller)?;
-        let official = self.official(&tournament, &visibility).await?;
-        let edition = self.edition_or_default(&tournament, edition, default, official).await?;
-        visibility.require(&edition)?;
+        let ShownEdition { edition, official, .. } =
+            self.shown_edition(board, default, caller).await?;
         Ok((edition, official))
+    }
+
+    async fn shown_edition(
+        &self,
+        board: Option<v1::LeaderboardRef>,
+        default: DefaultEdition,
+        caller: &Caller,
+    ) -> Result<ShownEdition> {
+        let v1::LeaderboardRef { tournament, edition } = board.unwrap_or_default();
+        // One connection for three statements: taking it costs as much as one of them.
+        let mut db = self.pool.acquire().await?;
+        let row = tournaments::find(&mut *db, &tournament).await?;
+        let tournament = row.ok_or_else(|| ServiceError::missing("tournament", tournament))?;
+        let visibility = self.visibility(&tournament, caller)?;
+        let official = self.official(&mut *db, &tournament, &visibility).await?;
+        let edition =
+            self.edition_or_default(&mut *db, &tournament, edition, default, official).await?;
+        visibility.require(&edition)?;
+        Ok(ShownEdition { tournament, edition, official })
     }
 
     /// The edition with this number, or the default one.
     pub(super) async fn edition_or_default(
         &self,
+        db: impl PgExecutor<'_>,
         tournament: &Tournament,
         number: Option<i32>,
         default: DefaultEdition,
@@ -226,18 +256,26 @@ impl Service {
     ) -> Result<Edition> {
         match (number, official) {
             (Some(number), _) => {
-                let row = editions::find(&self.pool, tournament.id, number).await?;
+                let row = editions::find(db, tournament.id, number).await?;
                 row.ok_or_else(|| {
                     ServiceError::missing("edition", format!("{number} of {}", tournament.name))
                 })
             }
             (None, Some(official)) if default == DefaultEdition::Official => {
-                let row = editions::get(&self.pool, official).await?;
+                let row = editions::get(db, official).await?;
                 row.ok_or_else(|| ServiceError::internal("the official edition is missing"))
             }
-            _ => self.newest(tournament).await,
+            _ => self.newest(db, tournament).await,
         }
     }
+}
+
+/// An edition that a caller may see.
+struct ShownEdition {
+    tournament: Tournament,
+    edition: Edition,
+    /// The official edition of the tournament.
+    official: Option<EditionId>,
 }
 
 /// The places of bots whose names contain a text, ignoring case.

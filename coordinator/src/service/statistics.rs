@@ -15,7 +15,7 @@ use super::rankings::{page_limit, places_with_text, rank_message};
 use super::statistics_cache::{MAX_MATCHES, RankedStatistics};
 use super::{Caller, DefaultEdition, Result, Service, ServiceError};
 use crate::db::editions::Edition;
-use crate::db::tournaments;
+use crate::db::tournaments::{self, Tournament};
 use crate::leaderboard_cache::Leaderboard;
 
 /// How long a request waits for the first statistics of an edition.
@@ -110,13 +110,15 @@ impl Service {
 
     /// The newest statistics of an edition, if there are any that the caller may see. Computes
     /// newer ones in the background.
-    pub(super) async fn newest_statistics(
+    pub(super) fn newest_statistics(
         &self,
+        tournament: &Tournament,
         edition: &Edition,
         board: &Arc<Leaderboard>,
         caller: &Caller,
     ) -> Option<Arc<RankedStatistics>> {
-        if edition.matches > MAX_MATCHES || self.require_results(edition, caller).await.is_err() {
+        let are_visible = self.require_results_of(tournament, edition, caller).is_ok();
+        if edition.matches > MAX_MATCHES || !are_visible {
             return None;
         }
         self.statistics.newest(edition, board)

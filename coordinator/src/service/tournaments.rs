@@ -1,6 +1,7 @@
 //! Tournaments and their editions: creates, starts, ends, deletes, checks and shows them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arbiter_proto::ids::EditionId;
 use arbiter_proto::v1::{
@@ -11,7 +12,7 @@ use arbiter_proto::v1::{
     StartEditionRequest, Tournament,
 };
 use serde_json::{Value, json};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use time::OffsetDateTime;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -28,6 +29,10 @@ use crate::tournament::file::TournamentFile;
 use crate::tournament::lifecycle;
 use crate::tournament::open_edition::{self, IfRunning, OpenRequest};
 use crate::tournament::{PlanMode, auto_edition, plan_history, rounds};
+
+/// Maximum age of [`Service::new_bot_outlook`] while an edition is running. Reading it takes all
+/// bots of the tournament.
+const OUTLOOK_MAX_AGE: Duration = Duration::from_secs(5);
 
 /// How an organiser ends a tournament.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +96,8 @@ impl Service {
         let mut row = self.tournament(&request.tournament).await?;
         if request.edition.is_some() {
             let default = DefaultEdition::Official;
-            let edition = self.edition_or_default(&row, request.edition, default, None).await?;
+            let edition =
+                self.edition_or_default(&self.pool, &row, request.edition, default, None).await?;
             row = tournaments::of_edition(&self.pool, edition.id).await?;
         }
         self.tournament_message(row, caller).await
@@ -246,7 +252,7 @@ impl Service {
         permit: Arc<Option<OwnedSemaphorePermit>>,
     ) -> Result<(i64, Vec<String>)> {
         let is_replaced = edition.state == EditionState::Cancelled
-            && self.newest(tournament).await?.id != edition.id;
+            && self.newest(&self.pool, tournament).await?.id != edition.id;
         if is_replaced {
             // Its standings ended with it, and its matches were played later, for other editions.
             return Ok((0, Vec::new()));
@@ -268,11 +274,11 @@ impl Service {
 
 /// The state of a tournament and its newest edition, as in the audit log.
 async fn audit_state(db: &mut PgConnection, tournament: &tournaments::Tournament) -> Result<Value> {
-    let editions = editions::of_tournament(&mut *db, tournament.id).await?;
-    let newest = editions.first().map(open_edition::audit_state);
+    let newest = editions::newest(&mut *db, tournament.id).await?;
+    let audited = newest.as_ref().map(open_edition::audit_state);
     let row = tournaments::get(&mut *db, tournament.id).await?;
     let state = row.map(|row| row.state.as_str());
-    Ok(json!({"state": state, "newest": newest}))
+    Ok(json!({"state": state, "newest": audited}))
 }
 
 /// An edition without lots, plan and estimate. `official` is the official edition of its
@@ -298,7 +304,7 @@ impl Service {
         caller: &Caller,
     ) -> Result<Tournament> {
         let visibility = self.visibility(&row, caller)?;
-        let official = self.official(&row, &visibility).await?;
+        let official = self.official(&self.pool, &row, &visibility).await?;
         let mut messages = Vec::new();
         for edition in editions::of_tournament(&self.pool, row.id).await? {
             // There may be an edition for each submission, so only the newest and the running one
@@ -312,14 +318,10 @@ impl Service {
         }
         let mut connection = self.pool.acquire().await?;
         let due = auto_edition::due_at(&mut connection, self.queue.games(), &row).await?;
-        let outlook = if row.state == TournamentState::Open && row.rehearsal.is_none() {
-            let games = self.queue.games();
-            self.entry_outlook.with_new_bot(&mut connection, games, &row, None).await?
-        } else {
-            None
-        };
         // A request that waits for a second connection while it holds one can wait for ever.
         drop(connection);
+        let is_running = messages.iter().any(|edition| edition.state == "running");
+        let outlook = self.new_bot_outlook(&row, is_running).await?;
         Ok(Tournament {
             announcements: self.announcements(&row).await?,
             rehearsals: tournaments::rehearsals(&self.pool, &row).await?,
@@ -329,13 +331,34 @@ impl Service {
         })
     }
 
+    /// What the next edition will lack if one more bot enters. While an edition `is_running`, this
+    /// may be as old as [`OUTLOOK_MAX_AGE`].
+    async fn new_bot_outlook(
+        &self,
+        tournament: &tournaments::Tournament,
+        is_running: bool,
+    ) -> Result<Option<String>> {
+        if tournament.state != TournamentState::Open || tournament.rehearsal.is_some() {
+            return Ok(None);
+        }
+        let known = self.new_bot_outlooks.get(&tournament.id, Some(OUTLOOK_MAX_AGE));
+        if let Some(known) = known.filter(|_| is_running) {
+            return Ok(Option::clone(&known));
+        }
+        let mut db = self.pool.acquire().await?;
+        let games = self.queue.games();
+        let outlook = self.entry_outlook.with_new_bot(&mut db, games, tournament, None).await?;
+        self.new_bot_outlooks.insert(tournament.id, outlook.clone());
+        Ok(outlook)
+    }
+
     /// The newest edition of a tournament.
     pub(super) async fn newest(
         &self,
+        db: impl PgExecutor<'_>,
         tournament: &tournaments::Tournament,
     ) -> Result<editions::Edition> {
-        let editions = editions::of_tournament(&self.pool, tournament.id).await?;
-        editions.into_iter().next().ok_or_else(|| {
+        editions::newest(db, tournament.id).await?.ok_or_else(|| {
             ServiceError::failed_precondition(format!(
                 "tournament {name} has no edition yet; an organiser starts one: arbiter \
                  tournament start {name}",
@@ -357,10 +380,8 @@ impl Service {
             Vec::new()
         };
         let (estimate, slots) = self.completion_estimate(&edition, &census).await?;
-        let mut db = self.pool.acquire().await?;
-        let row = tournaments::get(&mut *db, edition.tournament).await?;
-        let plan = self.plan_summary(&mut db, row.as_ref(), &edition).await?;
-        drop(db);
+        let row = tournaments::get(&self.pool, edition.tournament).await?;
+        let plan = self.plan_summary(row.as_ref(), &edition).await?;
         // Played lots may be those of earlier editions.
         let is_waiting =
             |count: &Census| !matches!(count.state, LotState::Counted | LotState::Cancelled);
@@ -381,17 +402,25 @@ impl Service {
     }
 
     /// How the plan of an edition was made, and the number that it has instead of a requested one.
+    /// It is decided when the edition opens.
     async fn plan_summary(
         &self,
-        db: &mut PgConnection,
         row: Option<&tournaments::Tournament>,
         edition: &editions::Edition,
     ) -> Result<Option<String>> {
+        if let Some(summary) = self.plan_summaries.get(&edition.id, None) {
+            return Ok(Option::clone(&summary));
+        }
         // The attempt to open an edition reports an error of the file.
         let file =
             row.and_then(|row| TournamentFile::from_json(self.queue.games(), &row.settings).ok());
         let Some(file) = file else { return Ok(None) };
-        Ok(plan_history::summary(db, &file, edition.id).await?)
+        let mut db = self.pool.acquire().await?;
+        let summary = plan_history::summary(&mut db, &file, edition.id).await?;
+        if edition.state != EditionState::Planning {
+            self.plan_summaries.insert(edition.id, summary.clone());
+        }
+        Ok(summary)
     }
 
     /// The state of an edition, and whether it is over.
@@ -402,7 +431,7 @@ impl Service {
         caller: &Caller,
     ) -> Result<(Edition, bool)> {
         let visibility = self.visibility(tournament, caller)?;
-        let official = self.official(tournament, &visibility).await?;
+        let official = self.official(&self.pool, tournament, &visibility).await?;
         let row = editions::get(&self.pool, edition.id).await?;
         let row = row.ok_or_else(|| ServiceError::missing("edition", edition.id))?;
         let is_over = matches!(row.state, EditionState::Complete | EditionState::Cancelled);

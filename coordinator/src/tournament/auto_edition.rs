@@ -137,7 +137,7 @@ pub async fn due_at(
     else {
         return Ok(None);
     };
-    let has_editions = !editions::of_tournament(&mut *db, tournament.id).await?.is_empty();
+    let has_editions = editions::newest_id(&mut *db, tournament.id).await?.is_some();
     let file = TournamentFile::from_json(games, &tournament.settings);
     Ok(match file {
         _ if !has_editions || tournament.state != TournamentState::Open => None,

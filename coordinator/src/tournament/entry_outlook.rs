@@ -58,8 +58,7 @@ impl EntryOutlook {
         let Ok(file) = TournamentFile::from_json(games, &tournament.settings) else {
             return Ok(None);
         };
-        let entered = versions::newest(&mut *db, tournament.id).await?;
-        let mut entered: Vec<_> = entered.into_iter().map(|version| version.bot).collect();
+        let mut entered = versions::entered_bots(&mut *db, tournament.id).await?;
         let bot = bot.unwrap_or(NEW_BOT);
         if !entered.contains(&bot) {
             entered.push(bot);

@@ -123,7 +123,7 @@ impl NextEdition {
         let bot_names: HashMap<_, _> = rows.iter().map(|bot| (bot.id, &bot.name)).collect();
         let key = |bot: &BotId| bot_names.get(bot).map(|name| NameKey::of(seed, name));
         let names = bots.iter().filter_map(key).collect();
-        let before = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
+        let before = editions::newest(&mut *db, tournament.id).await?;
         let history = entry.history.as_ref();
         let adjustment = plan_history::adjustment(db, tournament.id, &file, &bots, history).await?;
         Ok(Self { file, tournament, versions, names, entry, before, adjustment })

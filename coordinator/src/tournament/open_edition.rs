@@ -129,7 +129,7 @@ async fn open_here(
     // the next edition.
     let changes = edition_triggers::of_tournament(&mut *db, tournament.id).await?;
     let running = editions::running(&mut *db, tournament.id).await?;
-    let newest = editions::of_tournament(&mut *db, tournament.id).await?.into_iter().next();
+    let newest = editions::newest(&mut *db, tournament.id).await?;
     if let (IfRunning::Refuse, Some(running)) = (if_running, &running) {
         let name = tournament.name;
         let number = running.number;

@@ -19,6 +19,7 @@ use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::{WebState, layout, sse, statistics};
 use crate::cache::Cache;
+use crate::service::TournamentHeading;
 
 const ROWS_PER_PAGE: u32 = 100;
 
@@ -69,6 +70,8 @@ pub(super) struct Section {
     pub(super) board: Markup,
     /// Links to its data, for the foot of the page.
     pub(super) data: Markup,
+    /// The heading of the tournament, if it was read with the leaderboard.
+    pub(super) heading: Option<TournamentHeading>,
 }
 
 /// The leaderboard of a query.
@@ -79,7 +82,7 @@ pub(super) async fn section(
 ) -> Result<Section, WebError> {
     let tournament = &details.name;
     let request = page_query.request(tournament);
-    let board = session.service.get_ranking(&session.caller, request).await?;
+    let (board, heading) = session.service.ranking_page(&session.caller, request).await?;
     // Without an explicit edition, the page also follows changes of the official edition.
     let changes = page_query.edition.is_none() && details.state == "open"
         || details.editions.iter().any(|edition| {
@@ -115,7 +118,7 @@ pub(super) async fn section(
             a href={ "/t/" (tournament) "/projector" } { "Projector view" }
         }
     };
-    Ok(Section { board, data })
+    Ok(Section { board, data, heading: Some(heading) })
 }
 
 /// Live updates of the page.

@@ -1,6 +1,8 @@
 //! The front page of a tournament: its leaderboard, and beside it the running edition, how to
 //! enter, and the newest matches.
 
+use std::sync::Arc;
+
 use arbiter_proto::v1::{
     Edition, GetTournamentRequest, ListSetAsideRequest, SetAsideMatch, Tournament,
     WatchEditionRequest,
@@ -36,13 +38,14 @@ pub(super) async fn show(
         {
             let is_organiser = session.caller.is_organiser();
             let board = no_leaderboard(&details, error.message(), is_organiser);
-            Section { board, data: html! {} }
+            Section { board, data: html! {}, heading: None }
         }
         result => result?,
     };
     let content = Section { board: html! { (flash.message()) (section.board) }, ..section };
     let body = beside_state(&session, &details, &content).await?;
-    Ok(TournamentPage::new(&tournament, Tab::Leaderboard).render(&session, &body).await)
+    let page = TournamentPage::new(&tournament, Tab::Leaderboard).with_heading(content.heading);
+    Ok(page.render(&session, &body).await)
 }
 
 /// A leaderboard: the official one, or that of an edition.
@@ -52,14 +55,17 @@ pub(super) async fn ranking(
     Query(query): Query<LeaderboardQuery>,
 ) -> Result<Response, WebError> {
     let details = tournament_details(&session, &tournament).await?;
-    let content = match leaderboard::section(&session, &details, &query).await {
-        Ok(board) => beside_state(&session, &details, &board).await,
-        Err(error) => Err(error),
-    };
-    TournamentPage::new(&tournament, Tab::Leaderboard).respond(&session, content).await
+    let page = TournamentPage::new(&tournament, Tab::Leaderboard);
+    match leaderboard::section(&session, &details, &query).await {
+        Ok(board) => {
+            let content = beside_state(&session, &details, &board).await;
+            page.with_heading(board.heading).respond(&session, content).await
+        }
+        Err(error) => page.respond(&session, Err(error)).await,
+    }
 }
 
-async fn tournament_details(session: &Session, name: &str) -> Result<Tournament, WebError> {
+async fn tournament_details(session: &Session, name: &str) -> Result<Arc<Tournament>, WebError> {
     let request = GetTournamentRequest { tournament: name.to_owned(), edition: None };
     Ok(session.service.cached_tournament(&session.caller, request).await?)
 }
@@ -68,7 +74,7 @@ async fn tournament_details(session: &Session, name: &str) -> Result<Tournament,
 async fn beside_state(
     session: &Session,
     details: &Tournament,
-    Section { board, data }: &Section,
+    Section { board, data, .. }: &Section,
 ) -> Result<Markup, WebError> {
     let aside = matches_set_aside(session, details).await?;
     let mut newest = html! {};

@@ -81,12 +81,14 @@ pub(super) struct TournamentPage<'a> {
     subtitle: Option<String>,
     /// The pages between the tab and this page: labels and paths.
     parents: Vec<(String, String)>,
+    /// The heading of the tournament, if it was read already.
+    heading: Option<TournamentHeading>,
 }
 
 impl<'a> TournamentPage<'a> {
     /// The page of a tab.
     pub(super) fn new(tournament: &'a str, tab: Tab) -> Self {
-        Self { tournament, tab, title: None, subtitle: None, parents: Vec::new() }
+        Self { tournament, tab, title: None, subtitle: None, parents: Vec::new(), heading: None }
     }
 
     /// A page below a tab.
@@ -106,9 +108,19 @@ impl<'a> TournamentPage<'a> {
         self
     }
 
+    /// Uses this heading. Otherwise it is read.
+    pub(super) fn with_heading(mut self, heading: Option<TournamentHeading>) -> Self {
+        self.heading = heading;
+        self
+    }
+
     /// The page with this content. If the tournament cannot be read, its name is the title.
-    pub(super) async fn render(self, session: &Session, body: &Markup) -> Markup {
-        let Ok(heading) = session.service.tournament_heading(self.tournament).await else {
+    pub(super) async fn render(mut self, session: &Session, body: &Markup) -> Markup {
+        let heading = match self.heading.take() {
+            Some(heading) => Ok(heading),
+            None => session.service.tournament_heading(self.tournament).await,
+        };
+        let Ok(heading) = heading else {
             let title = self.title.as_deref().unwrap_or(self.tournament);
             return layout::page(title, session, body);
         };
