@@ -63,21 +63,6 @@ impl<K: Clone + Eq + Hash, V> Cache<K, V> {
         }
     }
 
-    /// The value of a key, if it was inserted at most `max_age` ago. Otherwise `make` is called and
-    /// its value inserted.
-    pub(crate) fn get_fresh_or_insert_with(
-        &self,
-        key: K,
-        max_age: Duration,
-        make: impl FnOnce() -> V,
-    ) -> Arc<V> {
-        let mut entries = self.entries();
-        match entries.get(&key, |entry| entry.inserted_at.elapsed() <= max_age) {
-            Some(value) => value,
-            None => self.insert_into(&mut entries, key, make()),
-        }
-    }
-
     /// Inserts a value. It replaces an earlier one of the same key.
     pub fn insert(&self, key: K, value: V) -> Arc<V> {
         self.insert_into(&mut self.entries(), key, value)

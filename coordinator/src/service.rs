@@ -56,6 +56,7 @@ mod ranking_watch;
 mod rankings;
 mod received_bundle;
 mod records;
+mod refreshed_cache;
 mod rehearsals;
 mod reply_times;
 mod reports;
@@ -172,8 +173,7 @@ pub struct Parts {
     progress_cache: ProgressCache,
     newest_matches: NewestMatches,
     shared_names: SharedNames,
-    /// The home page of organisers (true) and of others (false).
-    home_pages: Cache<bool, home::SharedPage>,
+    home_pages: home::HomePages,
     /// How the plans of editions were made, one line for people.
     plan_summaries: Cache<EditionId, Option<String>>,
     /// What next editions will lack if one more bot enters, one line for people.
@@ -240,9 +240,9 @@ impl Service {
             rounds: RoundsCache::default(),
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
-            newest_matches: NewestMatches::new(newest_matches::MAX_LISTS),
-            shared_names: SharedNames::new(bot_names::MAX_SHARED),
-            home_pages: Cache::new(2),
+            newest_matches: NewestMatches::new(newest_matches::MAX_LISTS, newest_matches::MAX_AGE),
+            shared_names: SharedNames::new(bot_names::MAX_SHARED, bot_names::MAX_AGE),
+            home_pages: home::HomePages::new(2, home::MAX_AGE),
             plan_summaries: Cache::new(MAX_PLAN_SUMMARIES),
             new_bot_outlooks: Cache::new(progress_cache::MAX_ENTRIES),
             entry_outlook: EntryOutlook::default(),

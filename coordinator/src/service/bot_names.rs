@@ -14,23 +14,21 @@ use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1::Submission;
 use arbiter_ranking::Entrant;
 use sqlx::PgConnection;
-use tokio::sync::OnceCell;
 
+use super::refreshed_cache::RefreshedCache;
 use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError};
 use crate::access::{Role, handle};
-use crate::cache::Cache;
 use crate::db::bots;
 use crate::db::entrants::Roster;
 use crate::db::tournaments::Tournament;
 
-/// The short names that several bots have, by tournament. The first reader reads them from the
-/// database.
-pub(super) type SharedNames = Cache<String, OnceCell<Arc<HashSet<String>>>>;
+/// The short names that several bots have, by tournament.
+pub(super) type SharedNames = RefreshedCache<String, HashSet<String>>;
 
 /// Maximum number of tournaments with shared names in memory.
 pub(super) const MAX_SHARED: usize = 256;
 /// Maximum age of shared names.
-const MAX_AGE: Duration = Duration::from_secs(2);
+pub(super) const MAX_AGE: Duration = Duration::from_secs(2);
 /// The number of bots that an error names.
 const MAX_LISTED: usize = 5;
 
@@ -66,13 +64,16 @@ impl Service {
     /// The short names that several bots of a tournament have. They may be some seconds old.
     pub(crate) async fn shared_bot_names(&self, tournament: &str) -> Result<Arc<HashSet<String>>> {
         let key = tournament.to_owned();
-        let cell = self.shared_names.get_fresh_or_insert_with(key, MAX_AGE, OnceCell::new);
-        let read = async || {
-            let id = self.tournament(tournament).await?.id;
-            let names = bots::shared_short_names(&self.pool, id).await?;
-            Ok(Arc::new(names.into_iter().collect()))
+        let service = self.clone();
+        let read = {
+            let tournament = key.clone();
+            async move {
+                let id = service.tournament(&tournament).await?.id;
+                let names = bots::shared_short_names(&service.pool, id).await?;
+                Ok(names.into_iter().collect())
+            }
         };
-        cell.get_or_try_init(read).await.cloned()
+        self.shared_names.get(key, read).await
     }
 
     /// A bot that the caller may manage, and its tournament. Among bots with this name, the

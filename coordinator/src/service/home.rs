@@ -9,9 +9,9 @@ use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::ids::TournamentId;
 use arbiter_proto::v1;
 use time::OffsetDateTime;
-use tokio::sync::OnceCell;
 
 use super::entry_state::EntryState;
+use super::refreshed_cache::RefreshedCache;
 use super::tournament_heading::TournamentHeading;
 use super::{Caller, Result, Service};
 use crate::db::editions::{self, Edition};
@@ -19,7 +19,7 @@ use crate::db::tournaments::{Tournament, TournamentState};
 use crate::db::{bots, tournaments};
 
 /// Maximum age of the data.
-const MAX_AGE: Duration = Duration::from_secs(1);
+pub(super) const MAX_AGE: Duration = Duration::from_secs(1);
 /// Maximum number of cards of open tournaments, the newest ones.
 const MAX_OPEN: usize = 60;
 /// Maximum number of cards of rehearsals that are open, the newest ones.
@@ -27,8 +27,8 @@ const MAX_REHEARSALS: usize = 12;
 /// Maximum number of cards of tournaments that are over, the newest ones.
 const MAX_OVER: usize = 24;
 
-/// A page that the first of its readers reads from the database.
-pub(super) type SharedPage = OnceCell<Arc<HomePage>>;
+/// The home page of organisers (true) and of others (false).
+pub(super) type HomePages = RefreshedCache<bool, HomePage>;
 
 /// The tournaments of the home page.
 #[derive(Clone, Debug, Default)]
@@ -94,11 +94,13 @@ impl Service {
     /// The tournaments of the home page. They may be a second old.
     pub(crate) async fn home_page(&self, caller: &Caller) -> Result<Arc<HomePage>> {
         let key = caller.is_organiser();
-        let page = self.home_pages.get_fresh_or_insert_with(key, MAX_AGE, SharedPage::new);
-        page.get_or_try_init(|| self.read_home_page(caller)).await.cloned()
+        let service = self.clone();
+        let caller = caller.clone();
+        let read = async move { service.read_home_page(&caller).await };
+        self.home_pages.get(key, read).await
     }
 
-    async fn read_home_page(&self, caller: &Caller) -> Result<Arc<HomePage>> {
+    async fn read_home_page(&self, caller: &Caller) -> Result<HomePage> {
         let _permit = self.permit(caller).await?;
         let entered = bots::entered_by_tournament(&self.pool).await?;
         let count = |id: TournamentId| entered.get(&id).copied().unwrap_or_default();
@@ -133,7 +135,7 @@ impl Service {
             EntryState::Rehearsal | EntryState::Over => (2, far),
         };
         page.open.sort_by_key(|card| (card.running.is_none(), end_of_entry(card)));
-        Ok(Arc::new(page))
+        Ok(page)
     }
 
     async fn tournament_card(

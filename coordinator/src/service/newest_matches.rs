@@ -4,24 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::v1::{ListMatchesRequest, MatchStatus};
-use tokio::sync::OnceCell;
 use tokio_stream::StreamExt as _;
 
+use super::refreshed_cache::RefreshedCache;
 use super::{Caller, Result, Service};
-use crate::cache::Cache;
 
 /// Maximum age of a list.
-const MAX_AGE: Duration = Duration::from_secs(1);
+pub(super) const MAX_AGE: Duration = Duration::from_secs(1);
 /// The number of matches in a list.
 const LENGTH: u32 = 8;
 /// Maximum number of lists in memory.
 pub(super) const MAX_LISTS: usize = 64;
 
-/// A list that the first of its readers reads from the database.
-type SharedList = OnceCell<Arc<Vec<MatchStatus>>>;
-
 /// Lists by tournament and edition, for organisers (true) and for others (false).
-pub(super) type NewestMatches = Cache<(String, i32, bool), SharedList>;
+pub(super) type NewestMatches = RefreshedCache<(String, i32, bool), Vec<MatchStatus>>;
 
 impl Service {
     /// The newest played matches of an edition, newest first. They may be a second old. Private
@@ -33,9 +29,11 @@ impl Service {
         edition: i32,
     ) -> Result<Arc<Vec<MatchStatus>>> {
         let key = (tournament.to_owned(), edition, caller.is_organiser());
-        let list = self.newest_matches.get_fresh_or_insert_with(key, MAX_AGE, SharedList::new);
-        let read = || self.read_newest_matches(caller, tournament, edition);
-        list.get_or_try_init(read).await.cloned()
+        let service = self.clone();
+        let caller = caller.clone();
+        let tournament = tournament.to_owned();
+        let read = async move { service.read_newest_matches(&caller, &tournament, edition).await };
+        self.newest_matches.get(key, read).await
     }
 
     async fn read_newest_matches(
@@ -43,7 +41,7 @@ impl Service {
         caller: &Caller,
         tournament: &str,
         edition: i32,
-    ) -> Result<Arc<Vec<MatchStatus>>> {
+    ) -> Result<Vec<MatchStatus>> {
         let anonymous = Caller::Anonymous;
         let reader = if caller.is_organiser() { caller } else { &anonymous };
         let request = ListMatchesRequest {
@@ -53,7 +51,7 @@ impl Service {
             limit: LENGTH,
             ..ListMatchesRequest::default()
         };
-        Ok(Arc::new(self.collect_matches(reader, request).await?))
+        self.collect_matches(reader, request).await
     }
 
     /// The matches of a list with a limit.

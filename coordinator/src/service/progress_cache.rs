@@ -6,7 +6,7 @@
 //! reading began after they came or, while an edition is running, less than [`MAX_AGE`] before. So
 //! a change is shown to all that come after it, or a second later while an edition is running. An
 //! error is shared in the same way: if the database does not respond, requests do not wait for it
-//! one after the other.
+//! one after the other. Only the outlook for one more bot may be older ([`super::tournaments::OUTLOOK_MAX_AGE`]).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,8 +83,11 @@ impl Service {
                 let service = self.clone();
                 let caller = caller.clone();
                 tokio::spawn(async move {
-                    // If the refresh fails, later callers get the error.
-                    drop(service.read_progress(&key.0, &caller, &progress).await);
+                    let state = service.read_state(&key.0, &caller).await;
+                    // After an error, the present state is used until it is too old.
+                    if state.result.is_ok() {
+                        progress.set(state);
+                    }
                     drop(turn);
                 });
             }
@@ -93,11 +96,15 @@ impl Service {
         let _turn = progress.reading.lock().await;
         match progress.fresh_for(arrival) {
             Some(state) => state.result,
-            None => self.read_progress(&key.0, caller, &progress).await.result,
+            None => {
+                let state = self.read_state(&key.0, caller).await;
+                progress.set(state.clone());
+                state.result
+            }
         }
     }
 
-    async fn read_progress(&self, name: &str, caller: &Caller, progress: &Progress) -> State {
+    async fn read_state(&self, name: &str, caller: &Caller) -> State {
         let began = Instant::now();
         let read = async {
             let row = self.tournament(name).await?;
@@ -107,9 +114,7 @@ impl Service {
         let is_running = result.as_ref().is_ok_and(|tournament: &Arc<Tournament>| {
             tournament.editions.iter().any(|edition| edition.state == "running")
         });
-        let state = State { began, is_running, result };
-        progress.set(state.clone());
-        state
+        State { began, is_running, result }
     }
 }
 

@@ -32,7 +32,7 @@ use crate::tournament::{PlanMode, auto_edition, plan_history, rounds};
 
 /// Maximum age of [`Service::new_bot_outlook`] while an edition is running. Reading it takes all
 /// bots of the tournament.
-const OUTLOOK_MAX_AGE: Duration = Duration::from_secs(5);
+pub(super) const OUTLOOK_MAX_AGE: Duration = Duration::from_secs(5);
 
 /// How an organiser ends a tournament.
 #[derive(Clone, Copy, Debug)]
