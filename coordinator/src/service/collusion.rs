@@ -83,10 +83,12 @@ impl Service {
             return Err(no_tables(tournament, edition, results));
         }
         let seed = tournament.public_seed(&format!("collusion/{}", edition.number))?;
-        let search = move || collusion::analyze(&tables, seed, MAX_PAIRS as usize);
-        let collusion = background::compute("collusion", search).await;
-        drop(permit);
-        collusion.map_err(|_| ServiceError::stopping())
+        let search = move || {
+            let _permit = permit;
+            collusion::analyze(&tables, seed, MAX_PAIRS as usize)
+        };
+        let found = background::compute("collusion", search).await;
+        found.map(|(collusion, _)| collusion).map_err(ServiceError::internal)
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! A large edition takes seconds, so no request computes statistics. A request gets the newest that
 //! are complete, and starts a computation if results were counted since. Only one edition is
-//! computed at a time. A running edition is computed again after a pause that grows with the
-//! duration, so that statistics take a small share of one processor. The results of running
-//! editions stay in memory, so that only new ones are read (`counted_results`).
+//! computed at a time, on a thread of low priority. A running edition is computed again after a
+//! pause that grows with the time that this takes, so that statistics take a small share of one
+//! processor. The results of running editions stay in memory, so that only new ones are read
+//! (`counted_results`).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +41,7 @@ const MAX_EDITIONS: usize = 4096;
 const MAX_WAITING: usize = 16;
 /// The least pause between two computations of a running edition.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
-/// The pause is this many times as long as the computation.
+/// The pause is this many times as long as the computation: its time on a processor.
 const PAUSE_FACTOR: u32 = 20;
 
 /// Statistics with the leaderboard of the same time, so that all pages that show them have the same
@@ -92,12 +93,12 @@ impl CacheEntry {
         use_state(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends a computation from this count of results with this leaderboard. After a failure, the
-    /// next request after the pause tries again.
-    fn end(&self, outcome: Result<i64, String>, board: String, started: Instant) {
+    /// Ends a computation from this count of results with this leaderboard, which took this `time`.
+    /// After a failure, the next request after the pause tries again.
+    fn end(&self, outcome: Result<i64, String>, board: String, time: Duration) {
         self.with_state(|state| {
             state.is_computing = false;
-            let pause = (started.elapsed() * PAUSE_FACTOR).max(MIN_PAUSE);
+            let pause = (time * PAUSE_FACTOR).max(MIN_PAUSE);
             state.pause_until = Some(Instant::now() + pause);
             match outcome {
                 Ok(counted) => {
@@ -238,7 +239,9 @@ impl StatisticsCache {
                 let results = kept.get(&id, None).and_then(|results| results.take());
                 let results = results.unwrap_or_else(|| CountedResults::new(id, is_episode));
                 let (results, board) = read(&pool, results, &board).await?;
-                let (all, results) = compute(results, entrants, unranked, seed).await?;
+                let reading = started.elapsed();
+                // Not the time for which the thread waits on a busy machine.
+                let (all, results, computing) = compute(results, entrants, unranked, seed).await?;
                 let counted = results.counted();
                 // A larger set would only push out those of all other editions.
                 if results.can_grow() && results.bytes() <= MAX_RESULTS_BYTES {
@@ -246,10 +249,12 @@ impl StatisticsCache {
                 } else {
                     kept.remove(&id);
                 }
-                Ok::<_, String>((RankedStatistics { all, board }, counted))
+                Ok::<_, String>((RankedStatistics { all, board }, counted, reading + computing))
             });
+            let mut time = None;
             let outcome = match work.await {
-                Ok(Ok((statistics, counted))) => {
+                Ok(Ok((statistics, counted, taken))) => {
+                    time = Some(taken);
                     basis = statistics.board.basis();
                     newest.insert(id, statistics);
                     Ok(counted)
@@ -260,7 +265,7 @@ impl StatisticsCache {
             if let Err(failure) = &outcome {
                 tracing::warn!(edition = %id, failure, "statistics could not be computed");
             }
-            entry.end(outcome, basis, started);
+            entry.end(outcome, basis, time.unwrap_or_else(|| started.elapsed()));
         });
     }
 }
@@ -281,18 +286,19 @@ async fn read(
     Ok((results.map_err(|error| error.to_string())?, board))
 }
 
-/// Computes the statistics of an edition.
+/// Computes the statistics of an edition. Also returns the time that this took.
 async fn compute(
     mut results: CountedResults,
     entrants: Vec<Entrant>,
     unranked: HashSet<Entrant>,
     seed: Seed,
-) -> Result<(EditionStatistics, CountedResults), String> {
+) -> Result<(EditionStatistics, CountedResults, Duration), String> {
     let newly_read = results.newly_read();
     tracing::debug!(edition = %results.edition(), newly_read, "computing statistics");
     let work = move || {
         let is_ranked = |entrant| !unranked.contains(&entrant);
         (results.statistics(&entrants, is_ranked, seed), results)
     };
-    background::compute("statistics", work).await
+    let ((statistics, results), time) = background::compute("statistics", work).await?;
+    Ok((statistics, results, time))
 }
