@@ -50,6 +50,7 @@ pub mod match_audits;
 pub mod matches;
 pub mod packages;
 pub mod partitions;
+pub mod plan_histories;
 pub mod plan_ranks;
 pub mod played_matches;
 pub mod progress_samples;

@@ -279,25 +279,6 @@ pub async fn count_entrants(db: impl PgExecutor<'_>, edition: EditionId) -> Resu
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// Stores the plan history of an edition.
-pub async fn set_plan_history(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-    plan_history: &serde_json::Value,
-) -> Result<()> {
-    let statement = "UPDATE editions SET plan_history = $2 WHERE id = $1";
-    sqlx::query(statement).bind(edition).bind(plan_history).execute(db).await.map(drop)
-}
-
-/// The plan history of an edition, if it is stored.
-pub async fn plan_history_of(
-    db: impl PgExecutor<'_>,
-    edition: EditionId,
-) -> Result<Option<serde_json::Value>> {
-    let statement = "SELECT plan_history FROM editions WHERE id = $1";
-    sqlx::query_scalar(statement).bind(edition).fetch_one(db).await
-}
-
 /// The identity of the newest edition of a tournament.
 pub async fn newest_id(
     db: impl PgExecutor<'_>,
@@ -305,17 +286,6 @@ pub async fn newest_id(
 ) -> Result<Option<EditionId>> {
     let statement = "SELECT id FROM editions WHERE tournament = $1 ORDER BY number DESC LIMIT 1";
     sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await
-}
-
-/// The plan history of the newest edition of a tournament, if it is stored.
-pub async fn newest_plan_history(
-    db: impl PgExecutor<'_>,
-    tournament: TournamentId,
-) -> Result<Option<serde_json::Value>> {
-    let statement = "
-        SELECT plan_history FROM editions WHERE tournament = $1 ORDER BY number DESC LIMIT 1";
-    let row = sqlx::query_scalar(statement).bind(tournament).fetch_optional(db).await?;
-    Ok(row.flatten())
 }
 
 /// A statement that selects editions with their numbers of counted matches.

@@ -6,7 +6,8 @@
 //! reading began after they came or, while an edition is running, less than [`MAX_AGE`] before. So
 //! a change is shown to all that come after it, or a second later while an edition is running. An
 //! error is shared in the same way: if the database does not respond, requests do not wait for it
-//! one after the other. Only the outlook for one more bot may be older ([`super::tournaments::OUTLOOK_MAX_AGE`]).
+//! one after the other. Only the outlook for one more bot may be older
+//! ([`super::tournaments::OUTLOOK_MAX_AGE`]).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

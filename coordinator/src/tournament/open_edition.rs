@@ -31,7 +31,8 @@ use crate::db::matches::{self, Match};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::trace_contexts::{self, Subject};
 use crate::db::{
-    self, absences, audit_log, edition_triggers, invalidated_matches, partitions, versions,
+    self, absences, audit_log, edition_triggers, invalidated_matches, partitions, plan_histories,
+    versions,
 };
 use crate::queue::{PlanError, Queue};
 
@@ -197,7 +198,7 @@ pub(super) async fn open_locked(
         trace_contexts::store(&mut *db, Subject::Edition(edition), &parent).await?;
     }
     if let Some(history) = &entry.history {
-        editions::set_plan_history(&mut *db, edition, &json!(history)).await?;
+        plan_histories::set(&mut *db, edition, &json!(history)).await?;
     }
     let before_this = editions::newest_before(&mut *db, edition).await?;
     let seed = tournament.next_seed();

@@ -21,9 +21,10 @@ use super::plan_history::{self, PlanHistory};
 use super::planner::Planner;
 use super::rounds::Rounds;
 use crate::db::bots;
-use crate::db::editions::{self, Edition};
+use crate::db::editions::Edition;
 use crate::db::entrants::Roster;
 use crate::db::matches::Match;
+use crate::db::plan_histories;
 use crate::db::results::SeatedResult;
 use crate::db::tournaments::Tournament;
 
@@ -123,7 +124,7 @@ impl EditionSource {
         let bots_by_id: HashMap<_, _> = rows.iter().map(|bot| (bot.id, bot)).collect();
         let mut ids: Vec<_> = roster.iter().map(|(_, named)| named.bot).collect();
         let entrants = ids.len();
-        let stored = editions::plan_history_of(&mut *db, edition.id).await?;
+        let stored = plan_histories::of_edition(&mut *db, edition.id).await?;
         let history: Option<PlanHistory> = stored
             .map(serde_json::from_value)
             .transpose()

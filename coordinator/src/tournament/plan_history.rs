@@ -24,7 +24,7 @@ use super::plan_derivation::EditionSource;
 use super::{OpenError, TournamentFile};
 use crate::db::editions::Edition;
 use crate::db::tournaments::Tournament;
-use crate::db::{bots, editions};
+use crate::db::{bots, editions, plan_histories};
 
 /// The history of a plan of tables, stored with an edition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ pub(super) async fn next(
     }
     let previous = match mode {
         PlanMode::Fresh => None,
-        PlanMode::Incremental => editions::newest_plan_history(&mut *db, tournament.id).await?,
+        PlanMode::Incremental => plan_histories::of_newest(&mut *db, tournament.id).await?,
     };
     let previous = previous.and_then(|stored| serde_json::from_value(stored).ok());
     let owners = owners(db, tournament.id, file).await?;
@@ -120,7 +120,7 @@ pub(super) async fn of_edition(
 ) -> Result<PlannedField, OpenError> {
     let entrants = editions::entrants(&mut *db, edition).await?;
     let entered: Vec<_> = entrants.into_iter().map(|entrant| entrant.bot).collect();
-    let stored = editions::plan_history_of(&mut *db, edition).await?;
+    let stored = plan_histories::of_edition(&mut *db, edition).await?;
     let Some(stored) = stored.filter(|_| file.schedule.has_history()) else {
         return Ok(PlannedField { field: entered.len().into(), history: None });
     };
@@ -290,7 +290,7 @@ pub async fn summary(
 ) -> Result<Option<String>, Error> {
     let entrants = editions::entrants(&mut *db, edition).await?;
     let bots: Vec<_> = entrants.into_iter().map(|entrant| entrant.bot).collect();
-    let stored = editions::plan_history_of(&mut *db, edition).await?;
+    let stored = plan_histories::of_edition(&mut *db, edition).await?;
     let history = stored.and_then(|stored| PlanHistory::deserialize(stored).ok());
     let before = editions::newest_before(&mut *db, edition).await?;
     let edition = editions::get(&mut *db, edition).await?.ok_or(Error::RowNotFound)?;
@@ -343,7 +343,7 @@ pub(super) async fn next_adjustment(
     newest: Option<EditionId>,
 ) -> Result<Option<Adjustment>, Error> {
     let previous = match newest.filter(|_| file.schedule.has_history()) {
-        Some(newest) => editions::plan_history_of(&mut *db, newest).await?,
+        Some(newest) => plan_histories::of_edition(&mut *db, newest).await?,
         None => None,
     };
     let previous = previous.and_then(|stored| PlanHistory::deserialize(stored).ok());

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use arbiter_coordinator::db::editions::{self, Edition, EditionState};
 use arbiter_coordinator::db::tournaments::{self, Tournament, TournamentState};
-use arbiter_coordinator::db::{bots, versions};
+use arbiter_coordinator::db::{bots, plan_histories, versions};
 use arbiter_coordinator::tournament::beacon::{self, keyed_seed};
 use arbiter_coordinator::tournament::lot_assignment::deal_seed;
 use arbiter_coordinator::tournament::plan_derivation::EditionSource;
@@ -305,13 +305,13 @@ async fn extended_plans_are_derived_from_published_data() {
         open_edition::open(&queue, OpenRequest::new(tournament.id, IfRunning::Replace), START)
             .await
             .unwrap();
-    let history = editions::plan_history_of(&database.pool, second.id).await.unwrap().unwrap();
+    let history = plan_histories::of_edition(&database.pool, second.id).await.unwrap().unwrap();
     assert_eq!(history["steps"].as_array().unwrap().len(), 1, "{history}");
     check_derivation(&database, &tournament, &second).await;
     let (after, opened) =
         beacon::set_value(&queue, tournament.id, VALUE, None, CLOSED).await.unwrap();
     let third = opened.unwrap();
-    let history = editions::plan_history_of(&database.pool, third.id).await.unwrap().unwrap();
+    let history = plan_histories::of_edition(&database.pool, third.id).await.unwrap().unwrap();
     assert_eq!(history["steps"].as_array().unwrap().len(), 0, "the final edition has a new plan");
     check_derivation(&database, &after, &third).await;
     // A forged source causes an error, not a panic.

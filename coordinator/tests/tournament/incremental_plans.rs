@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::tournaments::{self, Tournament};
-use arbiter_coordinator::db::{bots, progress_samples, versions, workers};
+use arbiter_coordinator::db::{bots, plan_histories, progress_samples, versions, workers};
 use arbiter_coordinator::tournament::entry_outlook::EntryOutlook;
 use arbiter_coordinator::tournament::estimate::{self, CompletionEstimate, NextEdition};
 use arbiter_coordinator::tournament::{
@@ -146,7 +146,7 @@ async fn a_plan_that_cannot_be_extended_is_planned_again() {
     assert_eq!(history_summary(&database, &new_plan).await, reason);
     // Plans of matches with two seats have no history.
     let (_, pairs) = start_tournament(&database, &tournament_file(tricks::game(), ""), 5).await;
-    assert_eq!(editions::plan_history_of(&database.pool, pairs.id).await.unwrap(), None);
+    assert_eq!(plan_histories::of_edition(&database.pool, pairs.id).await.unwrap(), None);
 }
 
 /// No plan lets all pairs of 14 bots meet exactly once, but a plan for 13 bots can be extended.
@@ -193,13 +193,13 @@ async fn an_outlook_is_computed_once_for_the_same_bots_and_newest_edition() {
     let computed = read().await;
     assert!(computed.is_some());
     // Without the history of its plan, the next plan would be a new one.
-    let history = editions::plan_history_of(&database.pool, first.id).await.unwrap().unwrap();
-    editions::set_plan_history(&database.pool, first.id, &json!({})).await.unwrap();
+    let history = plan_histories::of_edition(&database.pool, first.id).await.unwrap().unwrap();
+    plan_histories::set(&database.pool, first.id, &json!({})).await.unwrap();
     assert_eq!(read().await, computed, "it is computed again");
     enter(&database, &cup, None, "new").await;
     let rounded = "meetings = 1 is not possible with 15 bots: every pair meets 6 times";
     assert_eq!(read().await.as_deref(), Some(rounded), "another bot entered");
-    editions::set_plan_history(&database.pool, first.id, &history).await.unwrap();
+    plan_histories::set(&database.pool, first.id, &history).await.unwrap();
     next_edition(&database, &cup, PlanMode::Fresh).await;
     assert_ne!(read().await.as_deref(), Some(rounded), "another edition opened");
 }

@@ -7,7 +7,9 @@ use arbiter_coordinator::db::editions::{self, Edition};
 use arbiter_coordinator::db::entrants::Roster;
 use arbiter_coordinator::db::lots::LotState;
 use arbiter_coordinator::db::results::{self, SeatedResult};
-use arbiter_coordinator::db::{bots, invalidated_matches, matches, standings, versions};
+use arbiter_coordinator::db::{
+    bots, invalidated_matches, matches, plan_histories, standings, versions,
+};
 use arbiter_coordinator::tournament::{TournamentFile, estimate};
 use arbiter_games::Games;
 use arbiter_proto::ids::{BotId, MatchNumber, TokenId};
@@ -143,7 +145,7 @@ impl History<'_> {
         mut new_ids: HashMap<BotId, BotId>,
     ) {
         let pool = &self.fixture.database.pool;
-        let stored = editions::plan_history_of(pool, edition.id).await.unwrap();
+        let stored = plan_histories::of_edition(pool, edition.id).await.unwrap();
         let Some(mut history) = stored else { return };
         let id = other.tournament.id;
         let all = bots::list(pool, edition.tournament).await.unwrap();
@@ -164,7 +166,7 @@ impl History<'_> {
             editions::create(pool, id, edition.components, false, &edition.rules, other.now)
                 .await
                 .unwrap();
-        editions::set_plan_history(pool, first, &history).await.unwrap();
+        plan_histories::set(pool, first, &history).await.unwrap();
         assert!(editions::cancel(pool, first, other.now).await.unwrap());
     }
 }
