@@ -96,7 +96,7 @@ impl Service {
         let key = caller.is_organiser();
         let service = self.clone();
         let caller = caller.clone();
-        let read = async move { service.read_home_page(&caller).await };
+        let read = Box::pin(async move { service.read_home_page(&caller).await });
         self.home_pages.get(key, read).await
     }
 

@@ -32,7 +32,10 @@ impl Service {
         let service = self.clone();
         let caller = caller.clone();
         let tournament = tournament.to_owned();
-        let read = async move { service.read_newest_matches(&caller, &tournament, edition).await };
+        let read =
+            Box::pin(
+                async move { service.read_newest_matches(&caller, &tournament, edition).await },
+            );
         self.newest_matches.get(key, read).await
     }
 

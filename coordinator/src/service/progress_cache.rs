@@ -69,13 +69,12 @@ impl Service {
     ) -> Result<Arc<Tournament>> {
         let arrival = Instant::now();
         let key = (request.tournament, caller.is_organiser());
-        let progress = match self.progress_cache.get(&key, None) {
-            Some(progress) => progress,
-            None => {
-                // Names that do not exist would push out those that do.
-                self.tournament(&key.0).await?;
-                self.progress_cache.get_or_insert_with(key.clone(), Progress::default)
-            }
+        let progress = if let Some(progress) = self.progress_cache.get(&key, None) {
+            progress
+        } else {
+            // Names that do not exist would push out those that do.
+            self.tournament(&key.0).await?;
+            self.progress_cache.get_or_insert_with(key.clone(), Progress::default)
         };
         if let Some(state) = progress.fresh_for(arrival) {
             if state.began.elapsed() >= REFRESH_AFTER
@@ -95,14 +94,12 @@ impl Service {
             return state.result;
         }
         let _turn = progress.reading.lock().await;
-        match progress.fresh_for(arrival) {
-            Some(state) => state.result,
-            None => {
-                let state = self.read_state(&key.0, caller).await;
-                progress.set(state.clone());
-                state.result
-            }
+        if let Some(state) = progress.fresh_for(arrival) {
+            return state.result;
         }
+        let state = self.read_state(&key.0, caller).await;
+        progress.set(state.clone());
+        state.result
     }
 
     async fn read_state(&self, name: &str, caller: &Caller) -> State {
