@@ -148,7 +148,11 @@ impl Chrome {
         let data = format!("--user-data-dir={}", chrome.profile.path().join("profile").display());
         let arguments = [&ARGUMENTS[..], &[&data]].concat();
         let options = json!({"binary": browser, "args": arguments});
-        let request = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}});
+        // A busy machine may need more than the driver's 30 s for a script.
+        let limit = u64::try_from(TIMEOUT.as_millis()).unwrap();
+        let timeouts = json!({"script": limit, "pageLoad": limit});
+        let wanted = json!({"goog:chromeOptions": options, "timeouts": timeouts});
+        let request = json!({"capabilities": {"alwaysMatch": wanted}});
         let session = chrome.request("POST", "/session", &request);
         session["sessionId"].as_str().unwrap().clone_into(&mut chrome.session);
         Some(chrome)
