@@ -78,12 +78,12 @@ fn a_bot_without_enough_others_for_a_table_hears_how_many_are_missing() {
     ));
     let output = submit(&up, "cup", &wojna_bot(&up, "cyd"));
     assert!(done(&output).starts_with("player/cyd version 1 is in cup"));
-    let note = "a table needs 4 bots, so after this one 1 more must enter; then \
+    let note = "a table needs 4 bots, and 3 have entered with this one; when 1 more enters, \
         an organiser can start the first edition";
     assert_eq!(notes(&output).first().unwrap(), note);
     let output = submit(&up, "cup", &wojna_bot(&up, "dan"));
     done(&output);
-    assert!(!notes(&output).iter().any(|line| line.contains("more must enter")));
+    assert!(!notes(&output).iter().any(|line| line.contains("a table needs")));
     up.play("cup");
     assert_eq!(up.newest("cup")["matches"], 1);
 }

@@ -113,6 +113,15 @@ impl EntryOutlook {
     }
 }
 
+/// How many bots have entered, as the end of a sentence about the number that is needed.
+pub(crate) fn have_entered(bots: usize) -> String {
+    match bots {
+        0 => "none has entered yet".to_owned(),
+        1 => "1 has entered".to_owned(),
+        bots => format!("{bots} have entered"),
+    }
+}
+
 /// Why a gauntlet cannot be played yet.
 fn no_panel(panel: &[String]) -> String {
     format!("an edition needs a bot of the panel ({}), and none has entered yet", panel.join(", "))
@@ -126,18 +135,20 @@ fn too_few(file: &TournamentFile, bots: usize, has_editions: bool) -> String {
         Schedule::Stages(_) => format!("the stages need {least} bots"),
         _ => format!("a match needs {least} bots"),
     };
-    let missing = least - bots;
-    let more = if missing == 1 {
-        "1 more must enter".to_owned()
-    } else {
-        format!("{missing} more must enter")
+    let entered = match bots {
+        1 => "this is the first one".to_owned(),
+        bots => format!("{bots} have entered with this one"),
+    };
+    let more = match least - bots {
+        1 => "1 more enters".to_owned(),
+        missing => format!("{missing} more enter"),
     };
     let then = if has_editions && file.rerun == Rerun::EverySubmission {
-        "then the next edition opens"
+        "the next edition opens"
     } else if has_editions {
-        "then an organiser can start the next edition"
+        "an organiser can start the next edition"
     } else {
-        "then an organiser can start the first edition"
+        "an organiser can start the first edition"
     };
-    format!("{needs}, so after this one {more}; {then}")
+    format!("{needs}, and {entered}; when {more}, {then}")
 }

@@ -15,6 +15,7 @@ use sqlx::{Error, PgConnection};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 
+use super::entry_outlook::have_entered;
 use super::file::Moment;
 use super::lifecycle::{self, CreateError};
 use super::open_edition::{self, OpenError, read_settings};
@@ -35,7 +36,8 @@ const MAX_TITLE: usize = 100;
 pub enum RehearsalError {
     /// It is a rehearsal itself.
     #[error(
-        "{name} is a rehearsal; rehearse {original} again: arbiter tournament start {original} --rehearse"
+        "the tournament {name} is a rehearsal; rehearse {original} again: arbiter tournament start \
+         {original} --rehearse"
     )]
     IsRehearsal {
         /// The rehearsal.
@@ -44,7 +46,8 @@ pub enum RehearsalError {
         original: String,
     },
     /// Too few bots would play.
-    #[error("a rehearsal of {name} needs at least {least} bots, and {entered} entered so far")]
+    #[error("a rehearsal of {name} needs at least {least} bots, and {}",
+        have_entered(*.entered))]
     TooFewBots {
         /// The tournament.
         name: String,

@@ -213,7 +213,7 @@ async fn a_new_bot_hears_what_the_next_edition_lacks() {
     };
     let wojna = wojna::game();
     let cup = create(wojna.clone(), "two", "", 2).await;
-    let text = "a table needs 4 bots, so after this one 1 more must enter; then an \
+    let text = "a table needs 4 bots, and 3 have entered with this one; when 1 more enters, an \
         organiser can start the first edition";
     assert_eq!(outlook(&database, &cup).await.as_deref(), Some(text));
     enter(&database, &cup, None, "new").await;
@@ -223,7 +223,7 @@ async fn a_new_bot_hears_what_the_next_edition_lacks() {
     for bot in &bots::list(&database.pool, cup.id).await.unwrap()[..3] {
         bots::withdraw(&database.pool, bot.id, START).await.unwrap();
     }
-    let text = "a table needs 4 bots, so after this one 2 more must enter; then the \
+    let text = "a table needs 4 bots, and 2 have entered with this one; when 2 more enter, the \
         next edition opens";
     assert_eq!(outlook(&database, &cup).await.as_deref(), Some(text));
     let manual = create(wojna, "manual", "rerun = \"manual\"\n[schedule]\ngames = 2", 11).await;
