@@ -1,6 +1,8 @@
 //! Pages with results name their edition and say what its results are; lists of matches can be
 //! filtered, and link the same matches as data.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::TestServer;
@@ -88,9 +90,9 @@ fn a_wrong_filter_is_explained_beside_the_filled_form() {
     for (query, status, reason, field) in [
         ("bot=nothing", 404, "nothing", "name=\"bot\" value=\"nothing\""),
         ("bot=ada&opponent=nothing", 404, "nothing", "name=\"opponent\" value=\"nothing\""),
-        ("opponent=ada", 400, "`opponent` needs `bot`", "name=\"opponent\" value=\"ada\""),
-        ("bot=ada&version=7", 404, "version 7 of ada", "inputmode=\"numeric\" value=\"7\""),
-        ("bot=ada&version=x", 400, "version `x` is not a number", "value=\"x\""),
+        ("opponent=ada", 400, "opponent needs bot", "name=\"opponent\" value=\"ada\""),
+        ("bot=ada&version=7", 404, "Version 7 of ada", "inputmode=\"numeric\" value=\"7\""),
+        ("bot=ada&version=x", 400, "Version x is not a number", "value=\"x\""),
     ] {
         let response = server.browser.get(&format!("/t/cup/matches?{query}"));
         assert_eq!(response.status, status, "{query}");
@@ -223,6 +225,18 @@ fn replays_show_no_stake_between_hands_and_bars_of_time_banks_only() {
         assert!(!page.contains("Stake 0"), "{game}: {page}");
         assert_eq!(page.contains("<meter"), game == "bitwa", "{game}: {page}");
         assert_eq!(text(&page).contains(" of at most "), game != "bitwa", "{game}: {page}");
+        // A list has columns for the parameters in which its matches differ.
+        let list = server.browser.page(&format!("/t/{game}-quick/matches"));
+        assert_eq!(
+            list.contains("<th scope=\"col\">Board</th>"),
+            game == "bitwa",
+            "{game}: {list}"
+        );
+        if game == "bitwa" {
+            let rows = rows(&list, "matches");
+            let boards: BTreeSet<_> = rows.iter().map(|row| &row[2][..]).collect();
+            assert_eq!(boards, BTreeSet::from(["drobnica", "pole"]));
+        }
     }
     server.up.close();
 }

@@ -237,7 +237,7 @@ impl TournamentFile {
     }
 
     /// The parameter whose values are [`TournamentFile::boards`].
-    pub(super) fn board_key(&self) -> &str {
+    pub(crate) fn board_key(&self) -> &str {
         self.game().boards.as_ref().map_or("", |boards| &boards.key)
     }
 

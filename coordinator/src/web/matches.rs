@@ -1,6 +1,8 @@
 //! The played matches of a tournament: newest first, filtered by bot, opponent, version and
 //! forfeits.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{ListMatchesRequest, MatchStatus};
 use axum::extract::{Path, Query};
@@ -8,6 +10,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::api::escape;
 use super::data_links::{DataLink, data_links};
@@ -18,6 +21,8 @@ use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 
 const MATCHES_PER_PAGE: u32 = 50;
+/// Maximum length of the value of a parameter, in characters.
+const MAX_PARAM_CHARS: usize = 24;
 
 /// The query string of the page.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -156,13 +161,14 @@ async fn content(
         Some(status) => session.service.score_columns(&status.r#match).await?,
         None => Vec::new(),
     };
+    let params = all_params(session, tournament, &played).await?;
     let links = TournamentLinks::of(&session.service, tournament).await?;
     let status = session.service.edition_status(&session.caller, tournament, listed.number).await?;
     Ok(html! {
         p { "Results of " (layout::edition_label(listed.number, status)) "." }
         (filters(&query, None))
         @if played.is_empty() { (no_matches(tournament, &query)) }
-        @else { (table(&links, &columns, &played)) }
+        @else { (table(&links, &columns, &played, &params)) }
         nav.paging aria-label="Pages" {
             @if query.after.is_some() { a href=(query.link(None)) { "First page" } }
             @if let Some(last) = last.filter(|_| has_next) {
@@ -221,16 +227,68 @@ fn no_matches(tournament: &str, query: &MatchesQuery) -> Markup {
     }
 }
 
-fn table(tournament: &TournamentLinks, columns: &[String], played: &[MatchStatus]) -> Markup {
-    let seats = format!("Seats and scores{}", layout::components(columns));
-    let row = |status: &MatchStatus| {
+fn table(
+    tournament: &TournamentLinks,
+    columns: &[String],
+    played: &[MatchStatus],
+    params: &[Params],
+) -> Markup {
+    let keys = different_keys(params);
+    let mut heads = vec!["Match".to_owned()];
+    heads.push(format!("Seats and scores{}", layout::components(columns)));
+    heads.extend(keys.iter().map(|key| layout::label(key)));
+    heads.push("Duration".to_owned());
+    let row = |(status, values): (&MatchStatus, &Params)| {
         html! {
             td { a href=(layout::match_path(&status.r#match)) { (number(status).unwrap_or_default()) } }
             td { (layout::seats(tournament, &status.seats)) }
+            @for key in &keys { td { (values.get(key).map(param_text).unwrap_or_default()) } }
             td.number { (layout::format_millis(status.wall_ms)) }
         }
     };
-    layout::table("Matches", "matches", &["Match", &seats, "Duration"], played.iter().map(row))
+    layout::table("Matches", "matches", &heads, played.iter().zip(params).map(row))
+}
+
+/// The parameters of a match that differ from those of the tournament, by their keys.
+type Params = BTreeMap<String, Value>;
+
+/// The parameters of each match. If the tournament has several boards, one of them is that of the
+/// match.
+async fn all_params(
+    session: &Session,
+    tournament: &str,
+    played: &[MatchStatus],
+) -> Result<Vec<Params>, WebError> {
+    let own = |status: &MatchStatus| -> Params {
+        serde_json::from_str(&status.params).unwrap_or_default()
+    };
+    let mut params: Vec<_> = played.iter().map(own).collect();
+    if played.iter().any(|status| status.board.is_some()) {
+        let file = session.service.tournament_file(tournament).await?;
+        for (status, params) in played.iter().zip(&mut params) {
+            let index = status.board.and_then(|board| usize::try_from(board).ok());
+            if let Some(board) = index.and_then(|index| file.boards.get(index)) {
+                params.insert(file.board_key().to_owned(), Value::from(board.as_str()));
+            }
+        }
+    }
+    Ok(params)
+}
+
+/// The keys of the parameters in which matches differ, such as the board.
+fn different_keys(params: &[Params]) -> Vec<String> {
+    let keys: BTreeSet<_> = params.iter().flat_map(BTreeMap::keys).cloned().collect();
+    let differs = |key: &String| params.windows(2).any(|pair| pair[0].get(key) != pair[1].get(key));
+    keys.into_iter().filter(differs).collect()
+}
+
+/// A value of a parameter. Of a long text, such as that of a board without a name, only the
+/// beginning.
+fn param_text(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let line = text.lines().next().unwrap_or_default();
+    let beginning: String = line.chars().take(MAX_PARAM_CHARS).collect();
+    if beginning.len() < text.len() { format!("{beginning}…") } else { beginning }
 }
 
 /// The newest matches of an edition, as a list for the margin of a page. Empty if there are none
