@@ -45,10 +45,30 @@ enum Kind {
     Number,
     /// A time in UTC.
     Time,
-    /// One of these words.
-    Choice(&'static [&'static str]),
+    /// One of these words of a tournament file, each with its meaning for people.
+    Choice(&'static [(&'static str, &'static str)]),
     /// Yes or no.
     Flag,
+}
+
+/// The words of a flag, with their meanings.
+const FLAG: &[(&str, &str)] = &[("true", "yes"), ("false", "no")];
+
+impl Kind {
+    /// The words that the field can have, with their meanings. Empty for free text.
+    fn choices(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Choice(choices) => choices,
+            Self::Flag => FLAG,
+            Self::Line | Self::Text | Self::Number | Self::Time => &[],
+        }
+    }
+
+    /// A word of the field in words for people. Other texts stay as they are.
+    fn in_words(self, value: &str) -> &str {
+        let choice = self.choices().iter().find(|(word, _)| *word == value);
+        choice.map_or(value, |(_, meaning)| meaning)
+    }
 }
 
 /// A field: its key, its label, its values, and what to write.
@@ -61,7 +81,11 @@ const ALWAYS: &[Field] = &[
     (
         "public.replays",
         "Replays",
-        Kind::Choice(&["always", "after_close", "never"]),
+        Kind::Choice(&[
+            ("always", "always"),
+            ("after_close", "after the tournament closes"),
+            ("never", "never"),
+        ]),
         "When everyone sees the played matches.",
     ),
     ("submissions.closes", "Entry closes (UTC)", Kind::Time, "Empty: with the tournament."),
@@ -99,8 +123,11 @@ const ALWAYS: &[Field] = &[
     (
         "rerun",
         "Editions open",
-        Kind::Choice(&["every_submission", "manual"]),
-        "After each change, or when an organiser starts one.",
+        Kind::Choice(&[
+            ("every_submission", "after each change"),
+            ("manual", "when an organiser starts one"),
+        ]),
+        "A change: a version enters, or a bot leaves.",
     ),
     (
         "house.ranked",
@@ -115,7 +142,12 @@ const ALWAYS: &[Field] = &[
 
 /// Fields that can change until the first edition is opened.
 const BEFORE_EDITIONS: &[Field] = &[
-    ("clock.kind", "Clock", Kind::Choice(&["wall", "cpu"]), "Which time is charged."),
+    (
+        "clock.kind",
+        "Clock",
+        Kind::Choice(&[("wall", "wall-clock time"), ("cpu", "processor time")]),
+        "Which time is charged.",
+    ),
     ("clock.startup", "Start-up time", Kind::Line, "Free time for the first reply: 10s."),
     ("clock.margin", "Margin", Kind::Line, "Extra time of each reply: 20ms."),
     ("limits.memory", "Memory", Kind::Line, "Of a bot, such as 400MB."),
@@ -127,14 +159,18 @@ const BEFORE_EDITIONS: &[Field] = &[
     (
         "state",
         "Files that bots leave",
-        Kind::Choice(&["none", "pairing", "tournament"]),
-        "To which later match they are passed.",
+        Kind::Choice(&[
+            ("none", "none"),
+            ("pairing", "the next one against the same opponent"),
+            ("tournament", "the next one"),
+        ]),
+        "The match to which they are passed.",
     ),
     (
         "ponder",
         "Between turns",
-        Kind::Choice(&["freeze", "allow"]),
-        "Whether a bot is stopped while no reply is due.",
+        Kind::Choice(&[("freeze", "bots are stopped"), ("allow", "bots may think")]),
+        "What a bot does while no reply is due.",
     ),
 ];
 
@@ -168,7 +204,7 @@ impl FormState {
         let request = GetTournamentRequest { tournament: tournament.to_owned(), edition: None };
         let details = session.service.get_tournament(&session.caller, request).await?;
         if details.state != "open" {
-            let error = format!("tournament {tournament} is over and cannot be changed any more");
+            let error = format!("the tournament {tournament} is over and can no longer be changed");
             return Err(WebError::new(StatusCode::CONFLICT, error));
         }
         let file = session.service.tournament_file(tournament).await?;
@@ -351,11 +387,7 @@ fn param_field(param: &ParamInfo) -> String {
 /// A field of the form.
 fn input(&(key, label, kind, help): &Field, text: &str) -> Markup {
     let help_id = format!("{key}-help");
-    let choices = match kind {
-        Kind::Choice(choices) => choices,
-        Kind::Flag => &["true", "false"],
-        Kind::Line | Kind::Text | Kind::Number | Kind::Time => &[],
-    };
+    let choices = kind.choices();
     let (kind_name, step) = match kind {
         Kind::Number => ("number", Some("1")),
         Kind::Time => ("datetime-local", Some("1")),
@@ -374,9 +406,11 @@ fn input(&(key, label, kind, help): &Field, text: &str) -> Markup {
                     autocomplete="off" aria-describedby=(help_id);
             } @else {
                 select id=(key) name=(key) aria-describedby=(help_id) {
-                    @if !choices.contains(&text) { option value=(text) selected { (text) } }
-                    @for choice in choices {
-                        option value=(choice) selected[*choice == text] { (in_words(choice)) }
+                    @if !choices.iter().any(|(word, _)| *word == text) {
+                        option value=(text) selected { (text) }
+                    }
+                    @for (word, meaning) in choices {
+                        option value=(word) selected[*word == text] { (meaning) }
                     }
                 }
             }
@@ -405,25 +439,11 @@ fn value_in_words(key: &str, json: &str) -> String {
         (Ok(Value::String(text)), Some(Kind::Time)) => {
             OffsetDateTime::parse(&text, &Rfc3339).map_or(text, layout::format_time)
         }
-        (Ok(Value::String(text)), Some(Kind::Choice(_))) => in_words(&text).to_owned(),
-        (Ok(Value::String(text)), _) => text,
-        (Ok(value), Some(Kind::Flag)) => in_words(&value.to_string()).to_owned(),
-        (Ok(value), _) => value.to_string(),
+        (Ok(Value::String(text)), Some(kind)) => kind.in_words(&text).to_owned(),
+        (Ok(Value::String(text)), None) => text,
+        (Ok(value), Some(kind)) => kind.in_words(&value.to_string()).to_owned(),
+        (Ok(value), None) => value.to_string(),
         (Err(_), _) => "none".to_owned(),
-    }
-}
-
-/// A word of a tournament file in words for people. Other texts stay as they are.
-fn in_words(value: &str) -> &str {
-    match value {
-        "true" => "yes",
-        "false" => "no",
-        "after_close" => "after the tournament closes",
-        "every_submission" => "after each change",
-        "manual" => "when an organiser starts one",
-        "wall" => "wall-clock time",
-        "cpu" => "processor time",
-        other => other,
     }
 }
 
@@ -434,7 +454,10 @@ fn with_labels(message: &str) -> String {
         Some((section, name)) => {
             message.replace(&format!("[{section}] {name} ="), &format!("{label} ="))
         }
-        None => message,
+        None => match message.strip_prefix(&format!("{key} =")) {
+            Some(rest) => format!("{label} ={rest}"),
+            None => message,
+        },
     })
 }
 
@@ -502,6 +525,11 @@ mod tests {
         let closes = value_in_words("submissions.closes", "\"2027-01-05T12:00:00Z\"");
         assert_eq!(closes, "2027-01-05 12:00 UTC");
         assert_eq!(value_in_words("title", ""), "none");
+        // The same word means something else in another field.
+        assert_eq!(value_in_words("title", "\"manual\""), "manual");
+        assert_eq!(value_in_words("rerun", "\"manual\""), "when an organiser starts one");
+        assert_eq!(value_in_words("state", "\"tournament\""), "the next one");
+        assert_eq!(with_labels("expected = \"x\": wrong"), "Time of a match = \"x\": wrong");
         let error = "[submissions] window = \"abc\": expected a duration";
         assert_eq!(with_labels(error), "Window = \"abc\": expected a duration");
     }
