@@ -99,7 +99,7 @@ fn page(
     sort(&mut all.statistics, query.sort);
     html! {
         (question(&all))
-        (missing_intervals(&all.statistics))
+        (missing_figures(&all.statistics))
         (table(tournament, query, &all))
         nav.paging aria-label="Pages" {
             @if query.offset > 0 {
@@ -138,10 +138,12 @@ fn question(all: &GetStatisticsResponse) -> Markup {
         }
         p {
             "The leaderboard ranks what happened. This page says what would happen with " (fresh)
-            ": which bot has the higher mean of " (all.column) " per " (all.unit) " in the long run. "
-            "All possible ranks hold together in 95 of 100 tournaments. A larger interval does not "
-            "mean a worse bot, and bots whose intervals overlap may still be told apart: look at the "
-            "possible ranks."
+            ": which bot has the higher mean of " (all.column) " per " (all.unit) " in the long run."
+            @if all.statistics.iter().any(|row| row.rank_set.is_some()) {
+                " All possible ranks hold together in 95 of 100 tournaments. A larger interval does "
+                "not mean a worse bot, and bots whose intervals overlap may still be told apart: "
+                "look at the possible ranks."
+            }
         }
     }
 }
@@ -156,7 +158,9 @@ fn sort(rows: &mut [BotStatistics], order: Order) {
     match order {
         // So they come from the service.
         Order::Rank => {}
-        Order::Mean => rows.sort_by(descending(|row| Some(row.mean))),
+        Order::Mean => {
+            rows.sort_by(descending(|row| Some(row.mean).filter(|_| has_matches(row))));
+        }
         Order::Rating => rows.sort_by(descending(|row| row.rating)),
         Order::First => rows.sort_by(descending(|row| row.top.first().copied())),
         Order::Bot => rows.sort_by_cached_key(|row| by_short_name(&row.bot)),
@@ -169,7 +173,8 @@ fn table(
     all: &GetStatisticsResponse,
 ) -> Markup {
     let interval = |row: &BotStatistics| Interval { mean: row.mean, margin: row.margin };
-    let range = chart::range(all.statistics.iter().map(interval));
+    let played = all.statistics.iter().filter(|row| has_matches(row));
+    let range = chart::range(played.map(interval));
     let heading = |label: &str, order: Order| {
         let is_current = query.sort == order;
         let class = (order != Order::Bot).then_some("number");
@@ -200,8 +205,10 @@ fn table(
                         td.name { (tournament.bot(&row.bot)) }
                         td.number { (row.rank_set.map_or_else(|| DASH.to_owned(), possible_ranks)) }
                         td.drawn { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
-                        td.number { (format!("{:.3}", row.mean)) }
-                        td { (chart::interval(interval(row), range)) }
+                        @if has_matches(row) {
+                            td.number { (format!("{:.3}", row.mean)) }
+                            td { (chart::interval(interval(row), range)) }
+                        } @else { td.number { (DASH) } td {} }
                         @for top in TOP { td.number { (dashed(text::percent(row.top.get(top - 1).copied()))) } }
                         td.number { (dashed(text::rating(row.rating, row.rating_margin))) }
                         td.number { (dashed(text::needed(row.matches_needed, row.margin))) }
@@ -213,15 +220,45 @@ fn table(
     layout::scrollable("Statistics", &table)
 }
 
-/// Why bots of the page have no interval, a sentence for each reason.
-fn missing_intervals(rows: &[BotStatistics]) -> Markup {
+/// Whether a bot has counted matches. Without one its mean says nothing.
+fn has_matches(row: &BotStatistics) -> bool {
+    row.matches > 0
+}
+
+/// Why bots of the page lack figures, a sentence for each reason.
+fn missing_figures(rows: &[BotStatistics]) -> Markup {
     let has = |reason: &str| rows.iter().any(|row| row.no_interval == reason);
+    let is_unranked = |row: &BotStatistics| row.rank == 0;
+    // A ranked bot with an interval lacks possible ranks only if the schedule sets the ranks.
+    let has_set_rank = |row: &BotStatistics| {
+        !is_unranked(row) && row.no_interval.is_empty() && row.rank_set.is_none()
+    };
     html! {
+        @if rows.iter().any(has_set_rank) {
+            p {
+                "The schedule of this edition determines the ranks, so there are no possible ranks "
+                "and no probabilities."
+            }
+        }
         @if has("one_seed") {
-            p { "With one seed for each pair there are no intervals and no possible ranks." }
+            p {
+                "A bot that met an opponent with one seed only has no interval and no possible "
+                "ranks, because nothing shows how much chance there is. As long as there is such a "
+                "bot, the columns First, Best three and Matches to be sure are empty for all bots."
+            }
         }
         @if has("equal_outcomes") {
-            p { "Bots whose matches all had the same outcome have no interval yet." }
+            p {
+                "A bot that had the same result with every seed has no interval and no possible "
+                "ranks yet."
+            }
+        }
+        @if has("no_matches") { p { "A bot without counted matches has no mean yet." } }
+        @if rows.iter().any(is_unranked) {
+            p {
+                "A house bot without a rank has no possible ranks, and the possible ranks of other "
+                "bots do not count it."
+            }
         }
     }
 }
@@ -229,9 +266,9 @@ fn missing_intervals(rows: &[BotStatistics]) -> Markup {
 /// A cell without a value.
 const DASH: &str = "–";
 
-/// The text of a cell, with a dash for an unknown value.
+/// The text of a cell. The sign for an unknown value is longer than in a terminal.
 fn dashed(text: String) -> String {
-    if text == "-" { DASH.to_owned() } else { text }
+    if text == text::UNKNOWN { DASH.to_owned() } else { text }
 }
 
 /// The possible ranks as text.
@@ -284,4 +321,56 @@ fn cell(probability: Option<f64>) -> Markup {
         None => "none",
     };
     html! { td class=(class) { (dashed(text::percent(probability))) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_missing_figure_has_a_reason() {
+        let row = |rank, no_interval: &str, rank_set| BotStatistics {
+            rank,
+            no_interval: no_interval.to_owned(),
+            rank_set,
+            ..BotStatistics::default()
+        };
+        let set = Some(RankSet { best: 1, worst: 2 });
+        for (rows, reasons) in [
+            (vec![row(1, "", set), row(2, "", set)], vec![]),
+            (vec![row(1, "one_seed", None)], vec!["met an opponent with one seed only"]),
+            (vec![row(1, "equal_outcomes", None)], vec!["the same result with every seed"]),
+            (vec![row(1, "no_matches", None)], vec!["without counted matches"]),
+            (vec![row(1, "", set), row(0, "", None)], vec!["house bot without a rank"]),
+            (vec![row(1, "", None)], vec!["The schedule of this edition determines the ranks"]),
+            (
+                vec![row(0, "no_matches", None), row(1, "one_seed", None)],
+                vec!["with one seed only", "without counted matches", "house bot without a rank"],
+            ),
+        ] {
+            let text = missing_figures(&rows).into_string();
+            assert_eq!(text.matches("<p>").count(), reasons.len(), "{text}");
+            for reason in reasons {
+                assert!(text.contains(reason), "{reason}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bot_without_matches_has_no_mean() {
+        let row = |bot: &str, matches, mean| BotStatistics {
+            bot: bot.to_owned(),
+            matches,
+            mean,
+            ..BotStatistics::default()
+        };
+        let mut rows = vec![row("new", 0, 0.0), row("weak", 2, -3.0), row("strong", 2, -1.0)];
+        sort(&mut rows, Order::Mean);
+        let order: Vec<_> = rows.iter().map(|row| &row.bot[..]).collect();
+        assert_eq!(order, ["strong", "weak", "new"]);
+        let all = GetStatisticsResponse { statistics: rows, ..GetStatisticsResponse::default() };
+        let links = TournamentLinks::with_owners("cup");
+        let table = table(&links, StatisticsQuery::default(), &all).into_string();
+        assert!(table.contains("-1.000") && !table.contains("0.000"), "{table}");
+    }
 }

@@ -1,4 +1,7 @@
-//! Statistics as text, the same on pages and in the terminal. `-` stands for unknown figures.
+//! Statistics as text, the same on pages and in the terminal.
+
+/// Stands for an unknown figure.
+pub const UNKNOWN: &str = "-";
 
 /// The possible ranks: the best and the worst one.
 pub fn rank_set(set: Option<(u32, u32)>) -> String {
@@ -40,7 +43,7 @@ pub fn needed(matches: Option<u64>, margin: Option<f64>) -> String {
 }
 
 fn unknown() -> String {
-    "-".to_owned()
+    UNKNOWN.to_owned()
 }
 
 #[cfg(test)]
@@ -58,6 +61,6 @@ mod tests {
         assert_eq!((rank_set(Some((2, 2))), rank_set(Some((1, 3)))), ("2".into(), "1–3".into()));
         assert_eq!(rating(Some(1499.6), Some(20.4)), "1500 ± 20");
         let unknown = [rank_set(None), percent(None), rating(None, None), needed(None, None)];
-        assert_eq!(unknown, ["-"; 4]);
+        assert_eq!(unknown, [UNKNOWN; 4]);
     }
 }

@@ -151,10 +151,16 @@ fn heading(all: &GetStatisticsResponse) -> Vec<String> {
     ];
     let has = |reason: &str| all.statistics.iter().any(|row| row.no_interval == reason);
     if has("one_seed") {
-        lines.push("one seed per pair: no interval (play each pair on more seeds)".to_owned());
+        lines.push(
+            "a bot that met an opponent with one seed only has no interval (play more seeds)"
+                .to_owned(),
+        );
     }
     if has("equal_outcomes") {
-        lines.push("all outcomes of a bot are equal: no interval (play more seeds)".to_owned());
+        lines.push(
+            "a bot that had the same result with every seed has no interval (play more seeds)"
+                .to_owned(),
+        );
     }
     lines
 }
