@@ -32,7 +32,7 @@ fn changed(bots: &Bots, file: &str, from: &str, to: &str) -> String {
 
 /// Gives the bots of a package a minute for each reply: the start of an interpreter on a busy
 /// machine must not decide a match.
-fn without_haste(package: &str) {
+fn allow_slow_replies(package: &str) {
     let path = Path::new(package).join("game.toml");
     let text = fs::read_to_string(&path).unwrap();
     let limit = "move = \"500ms\"";
@@ -72,7 +72,7 @@ fn new_packages_pass_every_check_and_are_the_same_game_in_all_languages() {
         ];
         assert_eq!(checks, expected, "{lang}");
         assert!(reports[7]["replies"].as_u64().unwrap() >= 400, "{lang}: {}", reports[7]);
-        without_haste(&package);
+        allow_slow_replies(&package);
         let house = ["careful", "greedy"].map(|name| format!("{package}/bots/{name}"));
         let call = ["play", &package, &house[0], &house[1], "--games", "6", "--seed", "s"];
         let matches = json(&call);

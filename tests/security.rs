@@ -186,11 +186,7 @@ fn a_list_of_players_is_invited_as_a_whole_or_not_at_all() {
     let tokens = || site.json(&["token", "list", "--role", "player"]).len();
     let list = path("class.csv");
     fs::write(&list, "name\nbob\neve\nbob\n").unwrap();
-    refused(
-        &organise(&[&list]),
-        2,
-        "class.csv: each name may be there once: bob is on lines 2 and 4",
-    );
+    refused(&organise(&[&list]), 2, "class.csv: write each name once: bob is on lines 2 and 4");
     fs::write(&list, "zoe\nada\nadmin\n").unwrap();
     let refusal = organise(&[&list]);
     for label in ["ada (token ", ", organiser)", "admin (token ", "choose other names"] {

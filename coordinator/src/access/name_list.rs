@@ -46,12 +46,12 @@ pub enum NameListError {
         /// The number of the line, from 1.
         line: u64,
     },
-    /// Names are there twice.
-    #[error("each name may be there once: {}", describe_repeated(.0))]
+    /// Names are repeated.
+    #[error("write each name once: {}", describe_repeated(.0))]
     Repeated(Vec<RepeatedName>),
 }
 
-/// A name that is there more than once.
+/// A name that a list repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepeatedName {
     /// The name.
@@ -62,14 +62,15 @@ pub struct RepeatedName {
 
 fn describe_repeated(names: &[RepeatedName]) -> String {
     let describe = |RepeatedName { name, lines }: &RepeatedName| {
-        let lines: Vec<_> = lines.iter().map(u64::to_string).collect();
-        format!("{name} is on lines {}", lines.join(" and "))
+        let (last, others) = lines.split_last().expect("a repeated name has two lines or more");
+        let others: Vec<_> = others.iter().map(u64::to_string).collect();
+        format!("{name} is on lines {} and {last}", others.join(", "))
     };
-    names.iter().map(describe).collect::<Vec<_>>().join(", ")
+    names.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
 impl NameList {
-    /// Reads a list whose names are there once.
+    /// Reads a list in which every line has a name and no name is repeated.
     pub fn parse(text: &str) -> Result<Self, NameListError> {
         let list = Self::read(text)?;
         if let Some(row) = list.rows.iter().find(|row| row.values[list.column].is_empty()) {
@@ -120,7 +121,7 @@ impl NameList {
         Ok(Some(Self { header, column, rows }))
     }
 
-    /// The names that are there more than once, with their lines.
+    /// The names that the list repeats, with their lines.
     fn repeated(&self) -> Vec<RepeatedName> {
         let mut names: Vec<RepeatedName> = Vec::new();
         let mut lines = HashMap::<&str, usize>::new();
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(refused("name,email\nada,a@b\n,c@d\n"), "line 3 has no name");
         assert_eq!(
             refused("ada\nbob\n\nada\neve\nbob\nada\n"),
-            "each name may be there once: ada is on lines 1 and 4 and 7, bob is on lines 2 and 6"
+            "write each name once: ada is on lines 1, 4 and 7; bob is on lines 2 and 6"
         );
         assert!(refused("name,email\nKowalski, Jan,x\n").contains("line 2 has 3 values"));
     }

@@ -353,7 +353,7 @@ const BY_INDEX: &str = played!(
     "ORDER BY r.number DESC"
 );
 
-/// Those of these matches of a tournament that had been played by this time, in an edition that had
+/// Which of these matches of a tournament had been played by this time, in an edition that had
 /// ended by then.
 pub async fn shown_by(
     db: impl PgExecutor<'_>,

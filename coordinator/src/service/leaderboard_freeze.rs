@@ -73,7 +73,7 @@ impl Service {
         Ok(Visibility { name: tournament.name.clone(), frozen })
     }
 
-    /// Those of these matches of a tournament whose results are visible.
+    /// Which of these matches of a tournament have visible results.
     pub(super) async fn visible_results(
         &self,
         visibility: &Visibility,

@@ -243,7 +243,7 @@ impl MatchListing {
         })
     }
 
-    /// Those of these matches whose results are visible.
+    /// The matches of a page whose results are visible.
     async fn visible(&self, mut page: Vec<PlayedMatch>) -> Result<Vec<PlayedMatch>> {
         let Some(visibility) = &self.visibility else { return Ok(page) };
         let numbers: Vec<_> = page.iter().map(|played| played.result.number).collect();

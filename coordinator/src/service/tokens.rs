@@ -65,7 +65,7 @@ impl Service {
         Ok(Terms { role, expires_at, by })
     }
 
-    /// Those of these names that valid tokens have.
+    /// Which of these names valid tokens have.
     pub(crate) async fn taken_names(
         &self,
         caller: &Caller,
@@ -162,7 +162,7 @@ impl Service {
         if tokens::is_valid(&self.pool, principal.id).await? {
             return Ok(());
         }
-        Err(ServiceError::unauthenticated("the token is not valid any more"))
+        Err(ServiceError::unauthenticated("the token is no longer valid"))
     }
 
     /// The token with this number. If no token ever had the number: the one with this name. It is
