@@ -58,7 +58,7 @@ const SOURCE_LANGUAGES: [SourceLanguage; 9] = [
 
 /// Why a file is not a bot: its name, the cause and a remedy in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{file}: {cause}")]
+#[error("the file {file} {cause}")]
 pub struct SourceFileError {
     file: String,
     cause: String,
@@ -93,12 +93,12 @@ impl SourceFile {
             return Err(to_error(format!("cannot be the name of a bot's file; {rule}")));
         }
         if contents.is_empty() {
-            return Err(to_error("the file is empty".to_owned()));
+            return Err(to_error("is empty".to_owned()));
         }
         if contents.len() > MAX_SOURCE_FILE {
             let max = MAX_SOURCE_FILE >> 20;
             return Err(to_error(format!(
-                "a single file may have at most {max} MiB; put it into an archive with a bot.toml"
+                "is larger than {max} MiB; put it into an archive with a bot.toml"
             )));
         }
         let (stem, ending) = file.rsplit_once('.').unwrap_or((file, ""));
@@ -108,8 +108,8 @@ impl SourceFile {
         let Some(language) = known.filter(|_| !is_program) else {
             if !is_program {
                 return Err(to_error(format!(
-                    "neither an archive nor a source file of a known language ({}); put the bot \
-                     into an archive with a bot.toml",
+                    "is neither an archive nor a source file of a known language ({}); put the \
+                     bot into an archive with a bot.toml",
                     Self::endings().collect::<Vec<_>>().join(", ")
                 )));
             }
@@ -199,12 +199,12 @@ mod tests {
             SourceFile::new(file, contents.to_vec()).unwrap_err().to_string()
         };
         let unknown = error("a.cobol", b"x");
-        assert!(unknown.starts_with("a.cobol: neither an archive nor a source file"), "{unknown}");
+        assert!(unknown.starts_with("the file a.cobol is neither an archive nor"), "{unknown}");
         assert!(unknown.contains(".py, ") && unknown.contains(".java"), "{unknown}");
-        assert!(error("a.py", b"").ends_with("the file is empty"));
+        assert!(error("a.py", b"").ends_with("a.py is empty"));
         for name in ["../a.py", "a b.py", "-a.py", "a\n.py", ""] {
-            assert!(error(name, b"x").contains(": "), "{name}");
+            assert!(error(name, b"x").contains("cannot be the name"), "{name}");
         }
-        assert!(error("a.py", &vec![b'x'; MAX_SOURCE_FILE + 1]).contains("at most 4 MiB"));
+        assert!(error("a.py", &vec![b'x'; MAX_SOURCE_FILE + 1]).contains("larger than 4 MiB"));
     }
 }

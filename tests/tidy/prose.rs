@@ -184,6 +184,74 @@ fn comments_wrap_at_100_columns() {
     assert_eq!(sources().into_iter().flat_map(wide).collect::<Vec<_>>(), [""; 0]);
 }
 
+/// Functions whose argument is an error message for people.
+const ERRORS: [&str; 10] = [
+    "aborted",
+    "already_exists",
+    "bad_request",
+    "failed_precondition",
+    "internal",
+    "invalid_argument",
+    "permission_denied",
+    "resource_exhausted",
+    "unauthenticated",
+    "unavailable",
+];
+
+/// Error messages that may begin with a placeholder: for a number, a noun, or another message.
+const PLACEHOLDERS: [&str; 5] =
+    ["{pending}of", "{MAX_DOWNLOADS}downloads", "{what}isnot", "{kind}`", "{}{until}"];
+
+/// The error messages of a source that begin with a placeholder. Pages show a message as a sentence
+/// with a capital letter, which a name must not get. So it begins with a noun: "the bot ada is …".
+fn unnamed_subjects(text: &str) -> Vec<String> {
+    let code: String = text.split_whitespace().collect();
+    let begins = |(at, start): (usize, &str)| {
+        let before = &code[..at];
+        let message = &code[at + start.len() - 1..];
+        let is_variable = ["leterror=", "letmessage="].iter().any(|name| before.ends_with(name));
+        let call = before.strip_suffix('(').unwrap_or_default();
+        let is_only_argument = ERRORS.iter().any(|name| call.ends_with(name));
+        let arguments = before.strip_suffix(',').unwrap_or_default();
+        let kind = arguments.rsplit(['(', ',']).next().unwrap_or_default();
+        let has_kind = kind.contains("ErrorKind::") || kind.contains("StatusCode::");
+        let is_allowed = PLACEHOLDERS.iter().any(|start| message.starts_with(start));
+        let is_error = (is_variable || is_only_argument || has_kind) && !is_allowed;
+        is_error.then(|| message.chars().take(40).collect())
+    };
+    code.match_indices("format!(\"{").filter_map(begins).collect()
+}
+
+#[test]
+fn error_messages_say_what_a_name_is_the_name_of() {
+    let layers = ["coordinator/src/service", "coordinator/src/web"];
+    for (path, text) in sources() {
+        if layers.iter().any(|layer| path.starts_with(layer)) {
+            let unnamed = unnamed_subjects(&text);
+            assert!(unnamed.is_empty(), "{}: {unnamed:#?}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_message_that_begins_with_a_name_is_seen() {
+    for message in [
+        "Err(ServiceError::aborted(format!(\"{name} is gone\")))",
+        "ServiceError::new(ErrorKind::NotFound, format!(\n    \"{name} is gone\"\n))",
+        "WebError::new(StatusCode::NOT_FOUND, format!(\"{} is gone\", name))",
+        "let error = format!(\"{name} is gone\");",
+    ] {
+        assert_eq!(unnamed_subjects(message).len(), 1, "{message}");
+    }
+    for message in [
+        "ServiceError::aborted(format!(\"the bot {name} is gone\"))",
+        "ServiceError::missing(\"stage\", format!(\"{number} of {name}\"))",
+        "let subject = format!(\"{name} {number}\");",
+    ] {
+        assert!(unnamed_subjects(message).is_empty(), "{message}");
+    }
+}
+
 #[test]
 fn prose_that_is_not_plain_is_seen() {
     for text in ["/// Whoever asks.", "fn nobody_asks() {", "(somebody)", "a group of its own."] {

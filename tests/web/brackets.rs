@@ -89,6 +89,6 @@ fn a_bracket_is_a_page_and_json() {
     }
     up.succeed("tournament start league");
     let response = browser.get("/t/league/bracket");
-    assert!(response.body.contains("league is no knockout, so it has no bracket"));
+    assert!(response.body.contains("league is not a knockout, so it has no bracket"));
     up.close();
 }

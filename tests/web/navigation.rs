@@ -1,7 +1,7 @@
 //! Every page says where it is and who is logged in, links its data, and a login leads back to it.
 
 use crate::TestServer;
-use crate::browser::{Browser, text};
+use crate::browser::{Browser, Part, csrf, text};
 
 /// The labels of the breadcrumbs of a page.
 fn breadcrumbs(page: &str) -> Vec<String> {
@@ -85,37 +85,128 @@ fn the_header_names_who_is_logged_in() {
 fn error_pages_show_who_is_logged_in() {
     let server = TestServer::open();
     let mut browser = server.browser.clone();
-    let errors = ["/nowhere", "/t/none", "/t/cup/matches/y", "/new", "/workers", "/api/nothing"];
-    for path in errors {
-        assert!(!browser.get(path).body.contains("Log out"), "{path}");
-    }
     browser.log_in(&server.up.token("player --name lovelace"));
-    for (path, status, title) in [
-        ("/nowhere", 404, "Not found"),
-        ("/t/none", 404, "Not found"),
-        ("/t/cup/matches/y", 400, "Something is missing or wrong"),
-        ("/new", 403, "You have no access"),
-        ("/workers", 403, "You have no access"),
+    for (path, statuses, titles) in [
+        ("/nowhere", [404, 404], ["Not found", "Not found"]),
+        ("/t/none", [404, 404], ["Not found", "Not found"]),
+        ("/t/cup/matches/y", [400, 400], ["Something is missing or wrong"; 2]),
+        ("/new", [403, 401], ["You have no access", "Please log in"]),
+        ("/workers", [403, 401], ["You have no access", "Please log in"]),
     ] {
-        let response = browser.get(path);
-        assert_eq!(response.status, status, "{path}");
-        let page = response.body;
-        assert!(page.contains("lovelace") && page.contains("Log out"), "{path}: {page}");
-        assert!(page.contains(&format!("<h1>{title}</h1>")), "{path}: {page}");
+        // The second visitor asks for what the first one was shown.
+        for (visitor, (status, title)) in
+            [&browser, &server.browser].into_iter().zip(statuses.into_iter().zip(titles))
+        {
+            let response = visitor.get(path);
+            assert_eq!(response.status, status, "{path}");
+            assert!(response.body.contains(&format!("<h1>{title}</h1>")), "{path}");
+            let header = header(visitor, path);
+            let is_logged_in = visitor.cookie.is_some();
+            assert_eq!(header.contains("lovelace"), is_logged_in, "{path}: {header}");
+            assert_eq!(header.contains("Log out"), is_logged_in, "{path}: {header}");
+            assert_eq!(header.contains("href=\"/login\""), !is_logged_in, "{path}: {header}");
+        }
     }
     let refused = text(&browser.get("/new").body);
     assert!(refused.contains("This needs a token of role organiser, not player."), "{refused}");
     let problem = browser.get("/api/v1/nothing");
     assert_eq!(problem.headers["content-type"], "application/problem+json");
-    // The page of a form that was refused leads back to the page with the form.
-    let refused = browser.post("/t/cup/start", "csrf=", &[]);
+    // Pages for frames are the same for all people.
+    for path in ["/t/cup/matches/y/embed", "/t/cup/matches/0/embed/steps"] {
+        let framed = browser.get(path);
+        assert!(framed.status >= 400 && framed.body.contains("<h1>"), "{path}: {}", framed.body);
+        assert!(!framed.body.contains("lovelace"), "{path}: {}", framed.body);
+        assert_eq!(framed.body, server.browser.get(path).body, "{path}");
+    }
+    server.up.close();
+}
+
+/// The way back that an error page offers.
+fn way_back(page: &str) -> Option<&str> {
+    let labels = ["\">Go back</a>", "\">Load the page again</a>"];
+    let before = labels.iter().find_map(|label| page.split_once(label))?.0;
+    Some(before.rsplit("href=\"").next().unwrap())
+}
+
+#[test]
+fn the_way_back_of_an_error_page_leads_to_a_page() {
+    let server = TestServer::open();
+    server.up.play("cup");
+    let mut browser = server.browser.clone();
+    browser.log_in(&server.up.admin());
+    let expect_page = |what: &str, page: &str, expected: &str| {
+        let back = way_back(page).unwrap_or_else(|| panic!("{what}: {page}"));
+        assert_eq!(back, expected, "{what}");
+        let response = browser.get(back);
+        assert_eq!((response.status, &response.headers["content-type"][..9]), (200, "text/html"));
+    };
+    let root = format!("Referer: http://{}", browser.address);
+    for (path, page) in [
+        ("/t/cup/start", "/t/cup/organise"),
+        ("/t/cup/announcements/1/remove", "/t/cup/organise"),
+        ("/t/cup/matches/0/retry", "/t/cup/matches/0"),
+        ("/t/cup/bots/ada/withdraw", "/t/cup/bots/ada"),
+        ("/t/cup/edit", "/t/cup/edit"),
+        ("/workers/suspend", "/workers"),
+        ("/invitations", "/invitations"),
+    ] {
+        let refused = browser.post(path, "csrf=&name=x&names=x", &[]);
+        assert_eq!(refused.status, 403, "{path}: {}", refused.body);
+        expect_page(path, &refused.body, page);
+        let from =
+            browser.post(path, "csrf=&name=x&names=x", &[&format!("{root}/t/cup/matches?bot=ada")]);
+        expect_page(path, &from.body, "/t/cup/matches?bot=ada");
+    }
+    let parts = [Part::text("csrf", "")];
+    for (path, page) in [
+        ("/t/cup/package", "/t/cup/organise"),
+        ("/new/package", "/new"),
+        ("/t/cup/submit", "/t/cup/submit"),
+    ] {
+        let refused = browser.upload(path, &parts, &[]);
+        assert_eq!(refused.status, 403, "{path}: {}", refused.body);
+        expect_page(path, &refused.body, page);
+    }
+    // There may be no page at the address of an unknown form.
+    assert_eq!(way_back(&browser.post("/t/cup/ranking.csv", "", &[]).body), None);
+    assert_eq!(way_back(&browser.post("/nowhere", "", &[]).body), None);
+
+    let get = |path: &str, from: &str| {
+        let from = format!("http://{}{from}", browser.address);
+        browser.get_from(path, &from).body
+    };
+    expect_page("another query", &get("/workers?t=none", "/workers"), "/workers");
+    assert_eq!(way_back(&get("/workers?t=none", "/workers?t=none")), None, "it is the same page");
+    server.up.close();
+}
+
+#[test]
+fn a_refused_form_says_why_and_shows_what_was_written() {
+    let server = TestServer::open();
+    let mut browser = server.browser.clone();
+    browser.log_in(&server.up.token("organiser --name olga"));
+    let page = browser.page("/t/cup/organise");
+    browser.log_in(&server.up.token("organiser --name otto"));
+    let form = format!("csrf={}&text=We%20play%20at%20%3Cnoon%3E", csrf(&page));
+    let refused = browser.post("/t/cup/announcements", &form, &[]);
     assert_eq!(refused.status, 403);
-    assert!(refused.body.contains("<a href=\"/t/cup/organise\">Go back</a>"), "{}", refused.body);
-    // A page for frames is the same for all people.
-    let framed = browser.get("/t/cup/matches/0/embed");
-    assert!(framed.status == 404 && !framed.body.contains("lovelace"), "{}", framed.body);
-    let framed = browser.get("/t/cup/matches/0/embed/steps");
-    assert!(framed.status >= 400 && !framed.body.contains("lovelace"), "{}", framed.body);
+    let shown = text(&refused.body);
+    assert!(shown.contains("The form is out of date"), "{shown}");
+    assert!(shown.contains("load the page again and send the form again"), "{shown}");
+    assert!(!shown.contains("no access") && !shown.contains("a token that has access"), "{shown}");
+    assert!(refused.body.contains("\nWe play at &lt;noon&gt;</textarea>"), "{}", refused.body);
+    let foreign = browser.post("/t/cup/announcements", &form, &["Origin: http://evil.example"]);
+    assert!(foreign.status == 403 && foreign.body.contains("The form is from another site"));
+    assert!(!foreign.body.contains("noon"), "another site cannot choose what a page shows");
+
+    // A form that is refused for another reason is not lost either.
+    let hash = csrf(&browser.page("/t/cup/edit"));
+    server.up.succeed("tournament cancel cup");
+    let form = format!("csrf={hash}&title=The%20spring%20cup");
+    let refused = browser.post("/t/cup/edit", &form, &[]);
+    assert_eq!(refused.status, 409);
+    assert!(refused.body.contains("\nThe spring cup</textarea>"), "{}", refused.body);
+    assert!(refused.body.contains("<h1>This is not possible</h1>"), "{}", refused.body);
     server.up.close();
 }
 

@@ -185,7 +185,7 @@ fn a_swiss_is_shown_round_by_round() {
         assert!(text(&response.body).contains(message), "{query}: {}", response.body);
     }
     let bracket = browser.get("/t/cup/bracket");
-    assert!(bracket.body.contains("cup is no knockout, so it has no bracket"));
+    assert!(bracket.body.contains("cup is not a knockout, so it has no bracket"));
     up.close();
 }
 
@@ -286,7 +286,7 @@ fn stages_are_shown_one_by_one() {
     check_stages(&up, &browser, 2);
     check_stages(&up, &browser, 1);
     for (path, message) in [
-        ("bracket?stage=1", "Stage 1 of cup is no knockout, so it has no bracket"),
+        ("bracket?stage=1", "Stage 1 of cup is not a knockout, so it has no bracket"),
         ("rounds.trf?stage=3", "Stage 3 is a knockout, and TRF16 reports only Swiss"),
         ("rounds?stage=2&round=1", "A round_robin has one round"),
     ] {

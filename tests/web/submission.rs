@@ -87,6 +87,9 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
     assert!(page.contains("forfeit, gone") && page.contains("Evidence"), "{page}");
     let address = upload(&ada, "sent", b"no archive at all");
     assert!(text(&over(&ada, &address)).contains("cannot be unpacked"));
+    let own = text(&ada.page("/me"));
+    assert!(own.contains("in cup, version 4, trial failed: "), "{own}");
+    assert!(own.contains("cannot be unpacked"), "{own}");
 
     // The failure is public; only the owner sees the reason.
     let bob = &mut server.browser.clone();
@@ -146,8 +149,13 @@ fn a_single_source_file_can_be_submitted() {
     assert!(page.contains("Build time"), "it was compiled: {page}");
 
     for (bot, file, contents, says) in [
-        ("two", "two.cobol", &b"x"[..], "two.cobol: neither an archive nor a source file"),
-        ("two", "two.py", &vec![b'x'; (4 << 20) + 1], "at most 4 MiB"),
+        (
+            "two",
+            "two.cobol",
+            &b"x"[..],
+            "The file two.cobol is neither an archive nor a source file",
+        ),
+        ("two", "two.py", &vec![b'x'; (4 << 20) + 1], "is larger than 4 MiB"),
         ("", "two words.py", b"x", "cannot be the name of a bot"),
         ("", "two+.py", b"x", "Enter a name for the bot"),
         ("", "two.zip", b"PK", "Enter the name of the bot"),

@@ -79,12 +79,13 @@ fn a_tournament_of_a_built_in_game_is_created_by_its_form() {
 
     // Whatever is wrong, the error names the field, and the form keeps what was typed.
     let more = encoded("[schedule]\r\nlegs = 2\r\n# <b>");
-    for (tables, cause) in [("7", "tables cannot be 7"), ("many", "tables cannot be `many`")] {
+    for (tables, cause) in [("7", "tables cannot be 7"), ("many", "tables cannot be many")] {
         let fields = format!("name=new&param-tables={tables}&param-move_limit=3s&more={more}");
         let refused = send(&browser, &page, &fields);
         assert_eq!(refused.status, 400, "{}", refused.body);
         let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());
-        assert!(alert.trim_start().starts_with("tables = ") && alert.contains(cause), "{alert}");
+        let beginning = "The parameter tables = ";
+        assert!(alert.trim_start().starts_with(beginning) && alert.contains(cause), "{alert}");
         assert_eq!(field(&refused.body, "name"), "new");
         assert_eq!(field(&refused.body, "param-tables"), tables);
         assert_eq!(field(&refused.body, "param-move_limit"), "3s");
@@ -159,7 +160,7 @@ fn the_form_of_a_package_with_tables_has_a_field_for_their_size() {
     let settings = server.up.json("tournament show second")[0]["settings"].clone();
     assert_eq!(settings["schedule"]["kind"], json!("tables"));
     assert_eq!(settings["schedule"]["seats"], json!(5));
-    let too_few = "An edition needs at least 5 bots, and 0 entered so far.";
+    let too_few = "An edition needs at least 5 bots, and none has entered yet.";
     assert!(browser.page("/t/second/organise").contains(too_few));
     assert!(!server.browser.page("/t/second").contains(too_few), "it is for organisers");
     // The default leaves the schedule to the file.

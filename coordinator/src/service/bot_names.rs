@@ -95,7 +95,10 @@ impl Service {
         if principal.owns(&bot) {
             return Ok((tournament, bot));
         }
-        Err(ServiceError::permission_denied(format!("{} belongs to another player", bot.name)))
+        Err(ServiceError::permission_denied(format!(
+            "the bot {} belongs to another player",
+            bot.name
+        )))
     }
 
     /// The entrant of an edition of a tournament that a request names. A short name means the same
@@ -154,11 +157,11 @@ fn check_house(
     }
     let name = &bot.name;
     let error = match bot.owner {
-        None => format!("{name} is a house bot; add --house to submit a version of it"),
+        None => format!("the bot {name} is a house bot; add --house to submit a version of it"),
         Some(owner) if owner == principal.id.0 => {
-            format!("{name} is your bot; submit a version of it without --house")
+            format!("the bot {name} is yours; submit a version of it without --house")
         }
-        Some(_) => format!("{name} is a player's bot; choose another name for the house bot"),
+        Some(_) => format!("the bot {name} is a player's; choose another name for the house bot"),
     };
     Err(ServiceError::already_exists(error))
 }
@@ -186,7 +189,7 @@ async fn own_name(db: &mut PgConnection, principal: &Principal, name: &str) -> R
     let longest = BotName::MAX_LENGTH - handle.len() - 1;
     if short.len() > longest {
         return Err(ServiceError::invalid_argument(format!(
-            "{handle}/{short} is longer than {} characters; shorten {short} to {longest}",
+            "the name {handle}/{short} is longer than {} characters; shorten {short} to {longest}",
             BotName::MAX_LENGTH
         )));
     }

@@ -123,7 +123,7 @@ impl Service {
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         if !bots::withdraw(&mut *db, bot.id, self.now()).await? {
-            let error = format!("{} is already withdrawn", bot.name);
+            let error = format!("the bot {} is already withdrawn", bot.name);
             return Err(ServiceError::failed_precondition(error));
         }
         tournaments::mark_changed(&mut *db, tournament.id, self.now()).await?;

@@ -69,7 +69,7 @@ impl Service {
     /// from 1.
     ///
     /// # Errors
-    /// If the schedule or the stage is no knockout, or if the edition is too large to show.
+    /// If the schedule or the stage is not a knockout, or if the edition is too large to show.
     pub(crate) async fn bracket(
         &self,
         caller: &Caller,
@@ -80,11 +80,11 @@ impl Service {
         let shown = self.edition_rounds(caller, tournament, edition).await?;
         let no_bracket = |what: String| {
             ServiceError::failed_precondition(format!(
-                "{what} is no knockout, so it has no bracket"
+                "{what} is not a knockout, so it has no bracket"
             ))
         };
         let Some(rounds) = shown.rounds.as_ref() else {
-            return Err(no_bracket(tournament.to_owned()));
+            return Err(no_bracket(format!("the tournament {tournament}")));
         };
         // A bracket may have all matches of the edition.
         let _permit = self.permit(caller).await?;
@@ -98,7 +98,7 @@ impl Service {
             _ if begun.len() > 1 => {
                 Err(no_bracket(format!("stage {} of {tournament}", position + 1)))
             }
-            _ => Err(no_bracket(tournament.to_owned())),
+            _ => Err(no_bracket(format!("the tournament {tournament}"))),
         }
     }
 }

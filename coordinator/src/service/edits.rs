@@ -32,7 +32,8 @@ impl Service {
         let row = lifecycle::lock_open(&mut *db, id).await?;
         if !revision.is_empty() && revision != row.revision() {
             return Err(ServiceError::failed_precondition(format!(
-                "{tournament} was changed meanwhile; look at its present settings and edit it again"
+                "the tournament {tournament} was changed meanwhile; look at its present settings \
+                 and edit it again"
             )));
         }
         let games = self.games();

@@ -67,9 +67,9 @@ impl Service {
         let name = &tournament.name;
         let bot = &bot.name;
         Err(ServiceError::failed_precondition(format!(
-            "{bot} is a house bot, and entry to {name} closed at {}; the value of the beacon may \
-             be known since then, so house bots cannot be withdrawn or reinstated before the \
-             tournament is over",
+            "the bot {bot} is a house bot, and entry to {name} closed at {}; the value of the \
+             beacon may be known since then, so house bots cannot be withdrawn or reinstated \
+             before the tournament is over",
             format_time(closed)
         )))
     }
@@ -97,7 +97,8 @@ impl Service {
             Some(oldest) if per_hour > 0 => {
                 let allowed_at = *oldest + HOUR + Duration::SECOND;
                 let error = format!(
-                    "{} takes at most {per_hour} versions an hour from an owner; submit again at {}",
+                    "the tournament {} takes at most {per_hour} versions an hour from an owner; submit \
+                     again at {}",
                     tournament.name,
                     format_time(allowed_at)
                 );
@@ -135,7 +136,7 @@ impl Service {
         let mut transaction = self.pool.begin().await?;
         let db = &mut *transaction;
         if !bots::reinstate(&mut *db, row.id).await? {
-            let error = format!("{} is not suspended", row.name);
+            let error = format!("the bot {} is not suspended", row.name);
             return Err(ServiceError::failed_precondition(error));
         }
         tournaments::mark_changed(&mut *db, tournament.id, self.now()).await?;

@@ -59,8 +59,8 @@ impl EntryState {
                 format_time(closed)
             ),
             Self::Rehearsal => format!(
-                "{tournament} is a rehearsal of {original} with copies of its bots: no bot can enter or \
-                 leave it; submit to {original}"
+                "the tournament {tournament} is a rehearsal of {original} with copies of its bots: no \
+                 bot can enter or leave it; submit to {original}"
             ),
             Self::Over => format!("tournament {tournament} is over: no bot can enter or leave"),
         }

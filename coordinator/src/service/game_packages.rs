@@ -169,7 +169,8 @@ impl Service {
     ) -> Result<impl Stream<Item = Result<BundlePiece>> + Send + use<>> {
         let row = self.tournament(&tournament).await?;
         let built_in = || {
-            let error = format!("{} is a built-in game; {tournament} has no package", row.game);
+            let error =
+                format!("the game {} is built in, so {tournament} has no package", row.game);
             ServiceError::failed_precondition(error)
         };
         let package = package_of(&row)?.ok_or_else(built_in)?;
@@ -281,7 +282,10 @@ fn with_package(
     package: &GamePackage,
 ) -> Result<Value> {
     if row.settings.get("package").is_none() {
-        let error = format!("{} plays the built-in game {}, not a package", row.name, row.game);
+        let error = format!(
+            "the tournament {} plays the built-in game {}, not a package",
+            row.name, row.game
+        );
         return Err(ServiceError::failed_precondition(error));
     }
     let mut settings = row.settings.clone();

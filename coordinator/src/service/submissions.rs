@@ -151,8 +151,8 @@ impl Service {
             let number = row.version.number;
             if let Some(reason) = bot.suspension_reason(row.version.id) {
                 return Err(ServiceError::failed_precondition(format!(
-                    "{} version {number} is suspended: {reason}; submit a better version, or ask \
-                    an organiser to reinstate it",
+                    "version {number} of the bot {} is suspended: {reason}; submit a better version, \
+                    or ask an organiser to reinstate it",
                     bot.name
                 )));
             }

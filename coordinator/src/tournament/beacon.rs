@@ -101,8 +101,8 @@ pub enum BeaconError {
     State(#[from] LifecycleError),
     /// The tournament names no beacon.
     #[error(
-        "{0} has no beacon: a tournament file names one at creation, as in beacon = \"Bitcoin block \
-         900000 hash\""
+        "the tournament {0} has no beacon: a tournament file names one at creation, as in beacon = \
+         \"Bitcoin block 900000 hash\""
     )]
     NoBeacon(String),
     /// Entry has not closed, so the value may still change who enters.

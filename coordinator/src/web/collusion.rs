@@ -42,8 +42,7 @@ pub(super) async fn show(
         Ok(response) => report(&links, &response),
         Err(error) => {
             let nothing = page.nothing_played(&session).await;
-            let message = WebError::from(error).sentence();
-            nothing.unwrap_or_else(|| html! { p { (message) } })
+            nothing.unwrap_or_else(|| html! { p { (layout::sentence(error.message())) } })
         }
     };
     Ok(page.render(&session, &body).await)

@@ -1,12 +1,22 @@
 //! Forms protected against cross-site request forgery. A handler can read such a form only after
 //! its CSRF token was checked.
+//!
+//! If the form is out of date or its handler fails, the error page shows the texts that the visitor
+//! wrote ([`WrittenTexts`]), so that they are not lost.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use axum::Form;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::FormRejection;
 use axum::extract::{FromRef, FromRequest, FromRequestParts as _, Request};
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::error::WebError;
 use super::session::Session;
 use crate::service::Service;
 
@@ -25,7 +35,7 @@ struct Fields<F> {
     form: F,
 }
 
-impl<F: DeserializeOwned, S: Send + Sync> FromRequest<S> for CsrfForm<F>
+impl<F: DeserializeOwned + Send, S: Send + Sync> FromRequest<S> for CsrfForm<F>
 where
     Service: FromRef<S>,
 {
@@ -35,10 +45,51 @@ where
         let (mut parts, body) = request.into_parts();
         let session = Session::from_request_parts(&mut parts, state).await;
         let session = session.map_err(IntoResponse::into_response)?;
-        let headers = parts.headers.clone();
-        let result = Form::from_request(Request::from_parts(parts, body), state).await;
-        let Form(Fields { csrf, form }) = result.map_err(IntoResponse::into_response)?;
-        session.check_csrf(&headers, &csrf).map_err(IntoResponse::into_response)?;
+        let request = Request::from_parts(parts.clone(), body);
+        let body =
+            Bytes::from_request(request, state).await.map_err(IntoResponse::into_response)?;
+        let Fields { csrf, form } =
+            read(&parts, &body, state).await.map_err(IntoResponse::into_response)?;
+        let checked = session.check_csrf(&parts.headers, &csrf);
+        // Another site must not choose what this server shows.
+        let is_own = checked.as_ref().err().is_none_or(WebError::is_out_of_date_form);
+        if is_own && let Some(written) = parts.extensions.get::<WrittenTexts>() {
+            let fields = read::<BTreeMap<String, String>, S>(&parts, &body, state).await;
+            let texts = fields.unwrap_or_default().into_values().filter(|text| is_text(text));
+            written.record(texts.collect());
+        }
+        checked.map_err(IntoResponse::into_response)?;
         Ok(Self { session, form })
     }
+}
+
+/// The texts in the form of a request, for its error page.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WrittenTexts(Arc<OnceLock<Vec<String>>>);
+
+impl WrittenTexts {
+    /// The texts. None if the form was not read.
+    pub(super) fn get(&self) -> &[String] {
+        self.0.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn record(&self, texts: Vec<String>) {
+        // A request has one form.
+        drop(self.0.set(texts));
+    }
+}
+
+/// Reads the fields of a form from the body of a request.
+async fn read<F, S>(parts: &Parts, body: &Bytes, state: &S) -> Result<F, FormRejection>
+where
+    F: DeserializeOwned,
+    S: Send + Sync,
+{
+    let request = Request::from_parts(parts.clone(), Body::from(body.clone()));
+    Form::from_request(request, state).await.map(|Form(fields)| fields)
+}
+
+/// Whether the value of a field is a text that takes time to write again: it has several words.
+fn is_text(value: &str) -> bool {
+    value.trim().contains(char::is_whitespace)
 }

@@ -264,7 +264,7 @@ async fn write_record(archive: &mut ArchiveWriter, path: &str, record: &HeldReco
 }
 
 fn unreadable(path: &str) -> ServiceError {
-    ServiceError::internal(format!("{path} cannot be read"))
+    ServiceError::internal(format!("the file {path} cannot be read"))
 }
 
 /// Writes a compressed tar file to a client, chunk by chunk.

@@ -46,7 +46,7 @@ fn refusal(name: &str, error: &WebError) -> Markup {
     let path = layout::match_path(name);
     let body = html! {
         h1 { a href=(path) target="_blank" rel="noopener" { (title) } }
-        p { "The replay is not public: " (error.message()) "." }
+        p { "The replay is not public: " (layout::end_of_sentence(error.message())) }
     };
     bare_page::render(&title, "embed", &html! {}, &body)
 }

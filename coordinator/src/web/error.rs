@@ -15,9 +15,12 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
 use super::api::{self, Problem};
+use super::csrf_form::WrittenTexts;
 use super::return_path::ReturnPath;
 use super::session::{OpenedSession, Session, cookie_token};
 use super::{WebState, layout};
+use crate::access::Secret;
+use crate::access::token_throttle::Origin;
 use crate::service::{ErrorKind, ServiceError};
 
 /// The value of `Retry-After`, in seconds.
@@ -34,11 +37,42 @@ pub(super) struct WebError {
     message: String,
     /// The kind of the service's error, if it is one.
     kind: Option<ErrorKind>,
+    /// Why the form was not read, if the error is about that.
+    refused_form: Option<FormRefusal>,
+}
+
+/// Why a form is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FormRefusal {
+    /// It is of another session.
+    OutOfDate,
+    /// It is not from a page of this server.
+    OtherSite,
 }
 
 impl WebError {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), kind: None }
+        Self { status, message: message.into(), kind: None, refused_form: None }
+    }
+
+    /// The error for a form that is not read.
+    pub(super) fn refused_form(refusal: FormRefusal) -> Self {
+        let message = match refusal {
+            FormRefusal::OutOfDate => {
+                "you have logged in or out since the form was loaded, so nothing was done; load \
+                 the page again and send the form again"
+            }
+            FormRefusal::OtherSite => {
+                "nothing was done, because the form is not from a page of this server; open the \
+                 page here and send the form from it"
+            }
+        };
+        Self { refused_form: Some(refusal), ..Self::new(StatusCode::FORBIDDEN, message) }
+    }
+
+    /// Whether the form is of another session.
+    pub(super) fn is_out_of_date_form(&self) -> bool {
+        self.refused_form == Some(FormRefusal::OutOfDate)
     }
 
     pub(super) fn message(&self) -> &str {
@@ -61,9 +95,14 @@ impl WebError {
 
     /// The title of its page.
     fn title(&self) -> &'static str {
+        match self.refused_form {
+            Some(FormRefusal::OutOfDate) => return "The form is out of date",
+            Some(FormRefusal::OtherSite) => return "The form is from another site",
+            None => {}
+        }
         // A page that does not exist yet is not found, but its address is right.
         if self.is_of(&[ErrorKind::FailedPrecondition]) {
-            return "This is not possible now";
+            return "This is not possible";
         }
         match self.status {
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
@@ -72,8 +111,8 @@ impl WebError {
             StatusCode::UNAUTHORIZED => "Please log in",
             StatusCode::FORBIDDEN => "You have no access",
             StatusCode::NOT_FOUND => "Not found",
-            StatusCode::METHOD_NOT_ALLOWED => "This address does not do that",
-            StatusCode::CONFLICT => "This is not possible now",
+            StatusCode::METHOD_NOT_ALLOWED => "This request is not possible here",
+            StatusCode::CONFLICT => "This is not possible",
             StatusCode::PAYLOAD_TOO_LARGE => "This is too large",
             StatusCode::TOO_MANY_REQUESTS => "Too many requests",
             StatusCode::SERVICE_UNAVAILABLE => "Not available at the moment",
@@ -82,25 +121,36 @@ impl WebError {
         }
     }
 
-    /// Its page, in the layout of the session if the visitor is logged in.
-    fn page(&self, session: Option<&Session>, back: Option<&ReturnPath>) -> Markup {
-        let needs_access = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&self.status);
+    /// Its page, in the layout of the session if the visitor is logged in. It shows the texts that
+    /// the visitor wrote into the form.
+    fn page(
+        &self,
+        session: Option<&Session>,
+        back: Option<&ReturnPath>,
+        texts: &[String],
+    ) -> Markup {
+        let needs_access = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&self.status)
+            && self.refused_form.is_none();
+        let is_out_of_date = self.is_out_of_date_form();
+        let back_label = if is_out_of_date { "Load the page again" } else { "Go back" };
         let body = html! {
-            p { (layout::with_code(&self.sentence())) }
+            p { (layout::sentence(&self.message)) }
             @if needs_access { p { a href="/login" { "Log in" } " with a token that has access." } }
-            @if let Some(back) = back { p { a href=(back.as_str()) { "Go back" } } }
+            @if is_out_of_date && session.is_none() {
+                p { "You are not logged in now. " a href="/login" { "Log in" } }
+            }
+            @if !texts.is_empty() {
+                p { "Copy what you wrote, to paste it into the form again:" }
+                @for text in texts {
+                    p { textarea rows="6" readonly aria-label="What you wrote" { "\n" (text) } }
+                }
+            }
+            @if let Some(back) = back { p { a href=(back.as_str()) { (back_label) } } }
         };
         match session {
             Some(session) => layout::page(self.title(), session, &body),
             None => layout::public_page(self.title(), &body),
         }
-    }
-
-    /// Its message as a sentence. A name at its beginning, such as that of a bot, stays as it is:
-    /// a name is followed by "of", "is" or "has", or it has a digit or a hyphen.
-    pub(super) fn sentence(&self) -> String {
-        let message = layout::sentence(&self.message);
-        if begins_with_name(&message) { message } else { layout::label(&message) }
     }
 }
 
@@ -113,21 +163,11 @@ impl From<ServiceError> for WebError {
 
 impl IntoResponse for WebError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, self.page(None, None)).into_response();
+        let mut response = (self.status, self.page(None, None, &[])).into_response();
         mark_formatted(&mut response);
         response.extensions_mut().insert(self);
         response
     }
-}
-
-/// Whether a message begins with the name of a tournament or a bot.
-fn begins_with_name(message: &str) -> bool {
-    let mut words = message.split(' ');
-    let first = words.next().unwrap_or_default();
-    let is_word = first.trim_end_matches([':', ',', '.']).bytes().all(|b| b.is_ascii_lowercase());
-    let verb = words.next().unwrap_or_default();
-    let is_subject = ["it", "this", "that", "there", "he", "she"].contains(&first);
-    !is_word || !is_subject && ["of", "is", "has"].contains(&verb)
 }
 
 /// Turns errors of these kinds into `None`.
@@ -183,13 +223,15 @@ struct Formatted;
 /// Browsers get a page and API clients a problem document.
 pub(super) async fn format_errors(
     State(state): State<WebState>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
     let is_options = request.method() == Method::OPTIONS;
     let is_api = request.uri().path().starts_with(API_PREFIX);
-    let visit = Visit::of(&mut request);
-    let mut response = format_framework_error(is_api, is_options, next.run(request).await).await;
+    let (mut head, body) = request.into_parts();
+    let visit = Visit::of(&mut head, &state).await;
+    let answer = next.run(Request::from_parts(head, body)).await;
+    let mut response = format_framework_error(is_api, is_options, answer).await;
     let Some(error) = response.extensions_mut().remove::<WebError>() else { return response };
     let (status, page) = visit.page(state, error).await;
     // The headers of the response stay, such as the allowed methods.
@@ -199,40 +241,60 @@ pub(super) async fn format_errors(
     Response::from_parts(parts, page.into_string().into())
 }
 
-/// What an error page must know about its request.
+/// What an error page must know about its request. Most requests get no error page, so this copies
+/// little.
 #[derive(Debug)]
 struct Visit {
     is_read: bool,
-    /// Where the visitor comes from, if it is another page of this server.
-    back: Option<ReturnPath>,
+    uri: Uri,
+    referer: Option<HeaderValue>,
+    host: Option<HeaderValue>,
     /// The session that the handler opened.
     opened: OpenedSession,
-    /// The head of the request, if it has a token.
-    head: Option<Parts>,
+    /// The texts in the form that the handler read.
+    written: WrittenTexts,
+    /// What opens the session, if the request has a token.
+    token: Option<(Secret, Origin)>,
 }
 
 impl Visit {
     /// That of a request, whose handler shares its session with it.
-    fn of(request: &mut Request) -> Self {
+    async fn of(parts: &mut Parts, state: &WebState) -> Self {
         let opened = OpenedSession::default();
-        request.extensions_mut().insert(opened.clone());
-        let is_read = [Method::GET, Method::HEAD].contains(request.method());
-        let path = request.uri().path();
-        let back = if is_read {
-            ReturnPath::of_request(request.headers())
-        } else {
-            // An address that only accepts a form leads to the page with the form.
-            ReturnPath::of_text(path)
+        parts.extensions.insert(opened.clone());
+        let written = WrittenTexts::default();
+        parts.extensions.insert(written.clone());
+        let token = match cookie_token(&parts.headers) {
+            Some(token) => {
+                let Ok(origin) = Origin::from_request_parts(parts, state).await;
+                Some((token, origin))
+            }
+            None => None,
         };
-        let is_elsewhere = back != ReturnPath::default() && (!is_read || back.as_str() != path);
-        let has_token = cookie_token(request.headers()).is_some();
-        let head = has_token.then(|| {
-            let mut head = Request::new(()).into_parts().0;
-            head.headers.clone_from(request.headers());
-            head.extensions.clone_from(request.extensions());
-            head
-        });
-        Self { is_read, back: Some(back).filter(|_| is_elsewhere), opened, head }
+        Self {
+            is_read: [Method::GET, Method::HEAD].contains(&parts.method),
+            uri: parts.uri.clone(),
+            referer: parts.headers.get(header::REFERER).cloned(),
+            host: parts.headers.get(header::HOST).cloned(),
+            opened,
+            written,
+            token,
+        }
+    }
+
+    /// The page from which the visitor comes, if it is another page of this server. If the browser
+    /// does not name it, the page with the form that was sent.
+    fn back(&self, error: &WebError) -> Option<ReturnPath> {
+        let home = ReturnPath::default();
+        let mut back = ReturnPath::of_referer(self.referer.as_ref(), self.host.as_ref());
+        // Other addresses may not have a page.
+        let has_form =
+            ![StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&error.status);
+        if back == home && !self.is_read && has_form {
+            back = ReturnPath::of_text(self.uri.path());
+        }
+        let is_here = self.is_read && back.is_of(&self.uri);
+        Some(back).filter(|back| *back != home && !is_here)
     }
 
     /// The status and the page of an error.
@@ -240,14 +302,17 @@ impl Visit {
         // A page that does not exist yet is not found. An action that is too early is a conflict.
         let is_too_early = self.is_read && error.is_of(&[ErrorKind::FailedPrecondition]);
         let status = if is_too_early { StatusCode::NOT_FOUND } else { error.status };
-        let session = match (self.opened.get(), self.head) {
+        let back = self.back(&error);
+        let session = match (self.opened.get(), self.token) {
             (Some(session), _) => session,
             // No handler asked for it, for instance because the address is unknown.
-            (None, Some(mut head)) => Session::from_request_parts(&mut head, &state).await.ok(),
+            (None, Some((token, origin))) => {
+                Session::open(state.service, Some(token), &origin).await.ok()
+            }
             (None, None) => None,
         };
         let session = session.filter(Session::is_logged_in);
-        (status, error.page(session.as_ref(), self.back.as_ref()))
+        (status, error.page(session.as_ref(), back.as_ref(), self.written.get()))
     }
 }
 
@@ -288,7 +353,7 @@ fn is_plain_text(response: &Response) -> bool {
 /// The message of a framework error without a body.
 fn default_message(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::METHOD_NOT_ALLOWED => "this address does not support that method",
+        StatusCode::METHOD_NOT_ALLOWED => "the address does not support the method of the request",
         StatusCode::NOT_FOUND => "there is nothing at this address",
         _ => "the request cannot be processed",
     }
@@ -308,5 +373,51 @@ fn options_response(not_allowed: &Response) -> Response {
 impl fmt::Display for WebError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tournament::beacon::BeaconError;
+    use crate::tournament::lifecycle::LifecycleError;
+    use crate::tournament::rehearsal::RehearsalError;
+
+    #[test]
+    fn messages_about_something_with_a_name_say_what_it_is() {
+        let name = || "ada".to_owned();
+        let missing = ServiceError::missing("bot", "ada");
+        let rehearsal = RehearsalError::IsRehearsal { name: name(), original: "cup".to_owned() };
+        let few = |entered| RehearsalError::TooFewBots { name: name(), least: 2, entered };
+        let early = BeaconError::Early(name(), "noon".to_owned());
+        for (error, beginning) in [
+            (missing, "There is no bot <code>ada</code>."),
+            (BeaconError::NoBeacon(name()).into(), "The tournament ada has no beacon: "),
+            (early.into(), "Entry to ada has not closed: "),
+            (rehearsal.into(), "The tournament ada is a rehearsal; rehearse cup again: "),
+            (few(0).into(), "A rehearsal of ada needs at least 2 bots, and none has entered yet."),
+            (few(1).into(), "A rehearsal of ada needs at least 2 bots, and 1 has entered."),
+            (LifecycleError::Unknown.into(), "There is no such tournament."),
+        ] {
+            let error = WebError::from(error);
+            let page = error.page(None, None, &[]).into_string();
+            assert!(page.contains(&format!("<p>{beginning}")), "{beginning}: {page}");
+        }
+    }
+
+    #[test]
+    fn a_form_of_another_session_or_site_is_not_a_lack_of_access() {
+        let page = |refusal, texts: &[String]| {
+            WebError::refused_form(refusal).page(None, None, texts).into_string()
+        };
+        let texts = ["<b>bold</b> plans".to_owned()];
+        let stale = page(FormRefusal::OutOfDate, &texts);
+        assert!(stale.contains("<h1>The form is out of date</h1>"), "{stale}");
+        assert!(stale.contains("\n&lt;b&gt;bold&lt;/b&gt; plans</textarea>"), "{stale}");
+        let foreign = page(FormRefusal::OtherSite, &[]);
+        assert!(foreign.contains("<h1>The form is from another site</h1>"), "{foreign}");
+        for page in [stale, foreign] {
+            assert!(!page.contains("no access") && !page.contains("has access"), "{page}");
+        }
     }
 }

@@ -215,7 +215,7 @@ pub(super) async fn starter(
     let guide = session.service.game_guide(&session.caller, &tournament).await?;
     let starter = guide.content.starters.iter().find(|starter| starter.language == language);
     let starter = starter.ok_or_else(|| {
-        let message = format!("{} has no starter kit in {language}", guide.game.name);
+        let message = format!("the game {} has no starter kit in {language}", guide.game.name);
         WebError::new(StatusCode::NOT_FOUND, message)
     })?;
     let archive = starter.tar_gz(&format!("{}-bot", guide.game.name)).map_err(|error| {

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::api::escape;
 use super::csrf_form::CsrfForm;
-use super::error::WebError;
+use super::error::{WebError, mark_formatted};
 use super::layout;
 use super::session::{self, Session};
 use crate::access::creation::MAX_TOKENS;
@@ -170,33 +170,44 @@ pub(super) async fn create(
     CsrfForm { session, form }: CsrfForm<InvitationForm>,
 ) -> Result<Response, WebError> {
     session.caller.require(Role::Organiser)?;
-    let refused = match NameList::read(&form.names) {
-        Ok(list) => {
-            let taken = taken_names(&session, &list).await?;
-            let problems = problems(&list, &taken);
-            if problems.is_empty() {
-                match invite(&session, &list).await {
-                    Ok(created) => {
-                        let site = site_address(&headers);
-                        let page = cards_page(&session, &form, &site, &created).await;
-                        return Ok(page.into_response());
-                    }
-                    Err(error) => (error.status(), vec![error.sentence()]),
-                }
-            } else {
-                let is_conflict = !taken.is_empty();
-                let status =
-                    if is_conflict { StatusCode::CONFLICT } else { StatusCode::BAD_REQUEST };
-                (status, problems)
-            }
+    match invite_all(&session, &form.names).await {
+        Ok(created) => {
+            let page = cards_page(&session, &form, &site_address(&headers), &created).await;
+            Ok(page.into_response())
         }
-        Err(error) => {
-            let error = WebError::new(StatusCode::BAD_REQUEST, error.to_string());
-            (error.status(), vec![error.sentence()])
+        Err(Refusal { status, problems }) => {
+            let page = form_page(&session, &form, &problems).await;
+            let mut response = (status, page).into_response();
+            mark_formatted(&mut response);
+            Ok(response)
         }
-    };
-    let (status, problems) = refused;
-    Ok((status, form_page(&session, &form, &problems).await).into_response())
+    }
+}
+
+/// Why no invitation was created: the form is shown again with it.
+struct Refusal {
+    status: StatusCode,
+    /// What must be corrected.
+    problems: Vec<String>,
+}
+
+impl From<WebError> for Refusal {
+    fn from(error: WebError) -> Self {
+        Self { status: error.status(), problems: vec![error.message().to_owned()] }
+    }
+}
+
+/// Creates a token for each name of a list, or none.
+async fn invite_all(session: &Session, names: &str) -> Result<Vec<CreateTokenResponse>, Refusal> {
+    let list = NameList::read(names)
+        .map_err(|error| WebError::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+    let taken = taken_names(session, &list).await?;
+    let problems = problems(&list, &taken);
+    if problems.is_empty() {
+        return Ok(invite(session, &list).await?);
+    }
+    let status = if taken.is_empty() { StatusCode::BAD_REQUEST } else { StatusCode::CONFLICT };
+    Err(Refusal { status, problems })
 }
 
 /// The names of a list that valid tokens have.
@@ -207,7 +218,7 @@ async fn taken_names(session: &Session, list: &NameList) -> Result<HashSet<Strin
     Ok(session.service.taken_names(&session.caller, &names).await?)
 }
 
-/// What must be corrected in a list, a sentence for each line with a problem.
+/// What must be corrected in a list, an error message for each line with a problem.
 fn problems(list: &NameList, taken: &HashSet<String>) -> Vec<String> {
     let mut first_lines = HashMap::new();
     let mut problems = Vec::new();
@@ -224,7 +235,7 @@ fn problems(list: &NameList, taken: &HashSet<String>) -> Vec<String> {
         } else {
             continue;
         };
-        problems.push(format!("Line {line}: {problem}."));
+        problems.push(format!("line {line}: {problem}"));
     }
     problems
 }
@@ -259,7 +270,11 @@ async fn form_page(session: &Session, form: &InvitationForm, problems: &[String]
             _ => {
                 div.error-message role="alert" {
                     p { "No invitation was created. Correct these lines:" }
-                    ul { @for problem in problems.iter().take(MAX_PROBLEMS) { li { (problem) } } }
+                    ul {
+                        @for problem in problems.iter().take(MAX_PROBLEMS) {
+                            li { (layout::sentence(problem)) }
+                        }
+                    }
                     @if problems.len() > MAX_PROBLEMS {
                         p { "And " (problems.len() - MAX_PROBLEMS) " more." }
                     }

@@ -54,7 +54,8 @@ pub(super) fn session_page(title: &str, session: &Session, body: &Markup) -> Mar
 /// A page below the home page that does not depend on the session, with its title as heading.
 pub(super) fn public_page(title: &str, body: &Markup) -> Markup {
     let body = html! { (breadcrumbs(&[])) h1 { (title) } (body) };
-    document(title, &html! {}, &navigation(&html! {}), &body)
+    let login = html! { a href="/login" { "Log in" } };
+    document(title, &html! {}, &navigation(&login), &body)
 }
 
 /// Links to the home page and to these pages, which are above the page: labels and paths.
@@ -141,7 +142,7 @@ pub(super) fn csrf_field(session: &Session) -> Markup {
 
 /// An error message above a form.
 pub(super) fn error_message(message: Option<&str>) -> Markup {
-    html! { @if let Some(message) = message { p.error-message role="alert" { (message) } } }
+    html! { @if let Some(message) = message { p.error-message role="alert" { (sentence(message)) } } }
 }
 
 /// A number with its noun: `1 worker`, `2 workers`.
@@ -216,10 +217,15 @@ pub(super) fn with_code(text: &str) -> Markup {
     }
 }
 
-/// An error message as a sentence, with a full stop. It may begin with a name, so its first letter
-/// stays as it is.
-pub(super) fn sentence(message: &str) -> String {
-    format!("{}.", message.trim_end_matches('.'))
+/// An error message as a sentence: with a capital letter and a full stop. The message must not
+/// begin with a name, such as that of a bot, because a name keeps its first letter.
+pub(super) fn sentence(message: &str) -> Markup {
+    end_of_sentence(&label(message))
+}
+
+/// An error message as the end of a sentence, after a colon.
+pub(super) fn end_of_sentence(message: &str) -> Markup {
+    html! { (with_code(message.trim_end_matches('.'))) "." }
 }
 
 /// The components of a score, separated by commas.
@@ -376,6 +382,22 @@ pub(super) fn progress(counted: i64, matches: i64, growing: bool) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_message_becomes_a_sentence() {
+        for (message, text) in [
+            ("page not found", "Page not found."),
+            ("the bot ada is yours", "The bot ada is yours."),
+            ("there is no bot `ada`", "There is no bot <code>ada</code>."),
+            ("`name` is missing", "<code>name</code> is missing."),
+            ("a ` stays", "A ` stays."),
+            ("Already a sentence.", "Already a sentence."),
+        ] {
+            assert_eq!(sentence(message).into_string(), text);
+        }
+        let end = end_of_sentence("none of `ada` plays").into_string();
+        assert_eq!(end, "none of <code>ada</code> plays.");
+    }
 
     #[test]
     fn a_match_is_linked_by_its_name() {

@@ -76,7 +76,7 @@ pub(super) async fn show(
                 p { a href={ (layout::match_path(&name)) "/record" } { "Download the record" } " (JSON Lines, Zstandard)" }
             }
             Err(refusal) => {
-                p { "The replay is not available: " (refusal.message()) "." }
+                p { "The replay is not available: " (layout::end_of_sentence(refusal.message())) }
                 @if !session.is_logged_in() { p { a href="/login" { "Log in" } " to see it." } }
             }
         }

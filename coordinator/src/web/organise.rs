@@ -12,6 +12,7 @@ use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, announcements, layout};
 use crate::access::Role;
 use crate::service::SetAsideGroup;
+use crate::tournament::entry_outlook::have_entered;
 
 /// The page.
 pub(super) async fn show(
@@ -24,15 +25,15 @@ pub(super) async fn show(
 }
 
 /// The page with the reason why an action was refused, and the status of the error. `draft` is the
-/// text of an announcement that was not posted; may be empty. Who may not see the page gets the
-/// error.
+/// text of an announcement that was not posted; may be empty. If the caller may not see the page,
+/// the result is the error.
 pub(super) async fn refuse(
     session: &Session,
     tournament: &str,
     error: WebError,
     draft: &str,
 ) -> Result<Response, WebError> {
-    let message = layout::error_message(Some(&error.sentence()));
+    let message = layout::error_message(Some(error.message()));
     let Ok(body) = content(session, tournament, &message, draft).await else { return Err(error) };
     TournamentPage::new(tournament, Tab::Organise).respond_with_form(session, error, &body).await
 }
@@ -86,7 +87,7 @@ async fn too_few_bots(
     let least = schedule.min_bots();
     Ok((entered < least).then(|| {
         let bots = layout::count(least, "bot", "bots");
-        format!("An edition needs at least {bots}, and {entered} entered so far.")
+        format!("An edition needs at least {bots}, and {}.", have_entered(entered))
     }))
 }
 

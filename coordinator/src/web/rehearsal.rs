@@ -43,7 +43,9 @@ pub(super) async fn form(
                 p { (preview) }
                 (actions::button(&session, &path, "Start rehearsal", None))
             },
-            Err(error) => p.error-message { "No rehearsal can start: " (layout::sentence(error.message())) },
+            Err(error) => p.error-message {
+                "No rehearsal can start: " (layout::end_of_sentence(error.message()))
+            },
         }
         (list(&details))
     };

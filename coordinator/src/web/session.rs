@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use super::actions::Button;
 use super::csrf_form::CsrfForm;
-use super::error::WebError;
+use super::error::{FormRefusal, WebError};
 use super::layout;
 use super::return_path::ReturnPath;
 use crate::access::Secret;
@@ -145,12 +145,12 @@ impl Session {
         // Hashes are compared in constant time.
         let expected = blake3::Hash::from_hex(self.csrf_token()).ok();
         let actual = blake3::Hash::from_hex(token).ok();
-        if is_same_origin(headers) && expected.is_some() && expected == actual {
-            return Ok(());
+        let is_current = expected.is_some() && expected == actual;
+        match (is_same_origin(headers), is_current) {
+            (true, true) => Ok(()),
+            (true, false) => Err(WebError::refused_form(FormRefusal::OutOfDate)),
+            (false, _) => Err(WebError::refused_form(FormRefusal::OtherSite)),
         }
-        let message = "the form is out of date or comes from another site; \
-            go back, reload the page and try again";
-        Err(WebError::new(StatusCode::FORBIDDEN, message))
     }
 }
 
@@ -228,17 +228,13 @@ pub(super) async fn login(
     Form(login): Form<Login>,
 ) -> Result<Response, WebError> {
     if !is_same_origin(&headers) {
-        return Err(WebError::new(
-            StatusCode::FORBIDDEN,
-            "the login form comes from another site; open /login on this server and log in there",
-        ));
+        return Err(WebError::refused_form(FormRefusal::OtherSite));
     }
     let next = ReturnPath::of_text(&login.next);
     let token = match Secret::typed(&login.token) {
         Ok(token) => token,
         Err(error) => {
-            let message = layout::sentence(&layout::label(&error.to_string()));
-            return Ok(refused_login(&session, &next, &message));
+            return Ok(refused_login(&session, &next, &error.to_string()));
         }
     };
     let is_valid = match session.service.log_in(&token, &origin).await {

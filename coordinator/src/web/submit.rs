@@ -157,9 +157,7 @@ async fn render(
     let bots = session.service.list_bots(&session.caller, request).await?.bots;
     let own_bots: Vec<_> = bots.into_iter().filter(|bot| bot.owned_by_caller).collect();
     let body = html! {
-        @if let Some(error) = error {
-            p.error-message role="alert" { (layout::with_code(&error.sentence())) }
-        }
+        (layout::error_message(error.map(WebError::message)))
         p { (entry_text(entry_of(&details), session.service.now())) }
         @if details.state == "open" { (instructions(&details)) }
         @if session.caller.require(Role::Player).is_err() {
@@ -230,7 +228,7 @@ fn instructions(tournament: &Tournament) -> Markup {
             (limits)
         }
         @if !tournament.new_bot_outlook.is_empty() {
-            p { "If a new bot enters: " (tournament.new_bot_outlook) "." }
+            p { "If a new bot enters: " (layout::end_of_sentence(&tournament.new_bot_outlook)) }
         }
     }
 }

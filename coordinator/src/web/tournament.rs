@@ -187,7 +187,10 @@ fn next_edition(tournament: &Tournament, now: OffsetDateTime) -> Markup {
     let next = next.and_then(layout::from_micros);
     html! {
         @if !tournament.last_error.is_empty() {
-            p.error-message { "The next edition could not be opened: " (tournament.last_error) }
+            p.error-message {
+                "The next edition could not be opened: "
+                (layout::end_of_sentence(&tournament.last_error))
+            }
         }
         @if let Some(at) = next {
             p { "There are changes. " (deadline::sentence("The next edition will open at about", at, now, "The next edition is due.")) }

@@ -250,8 +250,9 @@ fn with_unix_lines(text: &str) -> String {
 
 /// An error as a person who filled in a form reads it: without the place in the file, which the
 /// person did not write, if it is about a parameter.
-fn in_form_words(error: &str) -> &str {
-    error.split_once("[params] ").map_or(error, |(_, cause)| cause)
+fn in_form_words(error: &str) -> String {
+    let cause = error.split_once("[params] ").map(|(_, cause)| format!("the parameter {cause}"));
+    cause.unwrap_or_else(|| error.to_owned())
 }
 
 /// The numbers of seats that a table of the game may have, if an organiser chooses.
@@ -310,7 +311,7 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
     let wrong = |key: &str| error.is_some_and(|error| error.contains(&format!("[params] {key} =")));
     let body = html! {
         p { a href="/new" { "Choose another game" } }
-        (layout::error_message(error.map(in_form_words)))
+        (layout::error_message(error.map(in_form_words).as_deref()))
         form.fields method="post" action="/new/game" {
             (layout::csrf_field(session))
             input type="hidden" name="game" value=(draft.game);

@@ -188,7 +188,7 @@ impl TournamentPage<'_> {
         let status = if is_too_early { StatusCode::NOT_FOUND } else { error.status() };
         let path = format!("/t/{}", self.tournament);
         let body = html! {
-            p { (layout::with_code(&error.sentence())) }
+            p { (layout::sentence(error.message())) }
             p { a href=(path) { "Go to the leaderboard" } }
         };
         Ok(self.render_error(session, status, &body).await)

@@ -30,7 +30,7 @@ pub(super) async fn show(
     let links = TournamentLinks::of(&session.service, &tournament).await?;
     let version = response.versions.iter().find(|version| version.number == number);
     let version = version.cloned().ok_or_else(|| {
-        let message = format!("{name} of {tournament} has no version {number}");
+        let message = format!("the bot {name} of {tournament} has no version {number}");
         WebError::new(StatusCode::NOT_FOUND, message)
     })?;
     let request = GetTrialRequest { tournament: tournament.clone(), bot: name.clone(), number };

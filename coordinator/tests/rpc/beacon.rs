@@ -134,12 +134,13 @@ async fn house_bots_cannot_change_after_entry_has_closed() {
         for result in [withdraw("cup", bot).await, reinstate("cup", bot).await] {
             let error = result.unwrap_err();
             assert_eq!(error.code(), Code::FailedPrecondition);
-            let expected = format!("{bot} is a house bot, and entry to cup closed at 2020-01-01");
+            let expected =
+                format!("the bot {bot} is a house bot, and entry to cup closed at 2020-01-01");
             assert!(error.message().starts_with(&expected), "{error}");
         }
     }
     let error = reinstate("cup", "player").await.unwrap_err();
-    assert_eq!(error.message(), "player/player is not suspended");
+    assert_eq!(error.message(), "the bot player/player is not suspended");
     withdraw("cup", "player").await.unwrap();
     withdraw("plain", "house").await.unwrap();
     server.stop().await;
