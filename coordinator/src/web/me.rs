@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{Bot, GetStandingResponse, LogEntry};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
@@ -81,12 +82,36 @@ fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
         @if let Some(handle) = handle {
             p { "Names of new bots begin with " code { (handle) "/" } ". Commands also take them without it." }
         }
+        @for own in bots { (problems(own, &links_of(links, &own.tournament))) }
         @if bots.is_empty() {
             p {
                 "You have not submitted a bot yet. Choose a tournament on the " a href="/" { "home page" }
                 ", read its page " em { "How to play" } ", and submit a bot there."
             }
         } @else { (layout::table("Your bots", "own-bots", &heads, bots.iter().map(row))) }
+    }
+}
+
+/// Why a bot is suspended, and why the trial of its newest version failed.
+fn problems(OwnBot { tournament, bot, .. }: &OwnBot, links: &TournamentLinks) -> Markup {
+    let untried = bot.pending.as_ref().filter(|version| !version.reason.is_empty());
+    html! {
+        @if bot.suspended && !bot.suspended_reason.is_empty() {
+            p.notice {
+                (links.bot(&bot.name)) " is suspended in " (tournament) ": "
+                (layout::end_of_sentence(&bot.suspended_reason))
+                " To enter again, submit a new version or ask an organiser to reinstate the bot."
+            }
+        }
+        @if let Some(version) = untried {
+            p.notice {
+                (links.bot(&bot.name)) " in " (tournament) ", "
+                a href={ (links.bot_path(&bot.name)) "/versions/" (version.number) } {
+                    "version " (version.number)
+                }
+                ", " (version_state(&version.state)) ": " (layout::end_of_sentence(&version.reason))
+            }
+        }
     }
 }
 
@@ -167,5 +192,36 @@ fn seats(links: &TournamentLinks, entry: &LogEntry) -> Markup {
             @if index > 0 { ", " }
             (links.bot(bot))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arbiter_proto::v1::Version;
+
+    use super::*;
+
+    #[test]
+    fn the_reasons_of_suspensions_and_failed_trials_are_shown() {
+        let shown = |bot: Bot| {
+            let links = TournamentLinks::with_owners("cup");
+            problems(&OwnBot { tournament: "cup".to_owned(), bot, place: None }, &links)
+                .into_string()
+        };
+        let bot = Bot { name: "ada/engine".to_owned(), ..Bot::default() };
+        assert_eq!(shown(bot.clone()), "");
+        let reason = "it forfeited 7 of 10 matches".to_owned();
+        let suspended = shown(Bot { suspended: true, suspended_reason: reason, ..bot.clone() });
+        let expected = "</a> is suspended in cup: it forfeited 7 of 10 matches. To enter again, ";
+        assert!(suspended.contains(expected), "{suspended}");
+        let version = Version {
+            number: 3,
+            state: "failed".to_owned(),
+            reason: "the build failed".to_owned(),
+            ..Version::default()
+        };
+        let failed = shown(Bot { pending: Some(version), ..bot });
+        assert!(failed.contains("/bots/ada/engine/versions/3\">version 3</a>"), "{failed}");
+        assert!(failed.contains(", trial failed: the build failed.</p>"), "{failed}");
     }
 }
