@@ -50,7 +50,8 @@ fn a_fifth_bot_hears_that_more_is_played_than_requested_and_plays() {
     ));
     up.play("cup");
     assert_eq!(up.newest("cup")["matches"], 4);
-    let note = "meetings = 4 is not possible with 5 bots: every pair meets 6 times";
+    let note = "every pair of bots meets 6 times instead of 4, because 5 bots at tables of four cannot \
+        all meet exactly 4 times";
     assert_eq!(shown(&up, "cup")["new_bot_outlook"], note);
     let page = up.get("/t/cup");
     assert!(page.contains(&format!("With one more bot: {note}.")), "{page}");
@@ -105,7 +106,8 @@ fn each_bot_meets_some_others_from_entry_to_export() {
     assert!(first.contains("every bot meets exactly 3 others"), "{first}");
     let output = submit(&up, "cup", &up.bots.rascal("gil", "honest", 0, ""));
     done(&output);
-    let note = "opponents = 3 is not possible with 7 bots: every bot meets 4 others";
+    let note =
+        "every bot meets 4 others instead of 3, because 7 bots cannot all meet exactly 3 others";
     assert_eq!(notes(&output).first().unwrap(), note);
     up.wait_for("cup", 2);
     let second = certify();

@@ -159,13 +159,15 @@ fn each_bot_meets_as_many_others_as_requested() {
 
 #[test]
 fn impossible_numbers_are_rounded_up_and_stated() {
-    let meetings = "meetings = 4 is not possible with 5 bots: every pair meets 6 times";
+    let meetings = "every pair of bots meets 6 times instead of 4, because 5 bots at tables of four \
+        cannot all meet exactly 4 times";
     let stdout = succeed(&schedule("--kind foursomes --bots 5 --meetings 4 --certificate --cost"));
     assert!(stdout.starts_with(&format!("{meetings}\n10 matches, 8 for each bot\n")), "{stdout}");
     assert!(stdout.contains("exactly λ = 6") && stdout.contains("verified"), "{stdout}");
     let lines = json_lines("--kind foursomes --bots 5 --meetings 4 --certificate");
     assert_eq!(lines[10]["certificate"]["adjustment"], meetings);
-    let opponents = "opponents = 3 is not possible with 7 bots: every bot meets 4 others";
+    let opponents =
+        "every bot meets 4 others instead of 3, because 7 bots cannot all meet exactly 3 others";
     let output = run(&schedule("--kind round_robin --bots 7 --opponents 3"));
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 14);
     assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("{opponents}\n"));

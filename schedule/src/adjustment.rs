@@ -76,9 +76,9 @@ impl UnevenCause {
 
     /// The pairs that meet, and why some of them may meet more often, for people.
     fn texts(self) -> [&'static str; 2] {
-        let of_different_owners = "every pair without a common owner";
+        let of_different_owners = "every pair of bots without a common owner";
         match self {
-            Self::Changes => ["every pair", "bots joined or left"],
+            Self::Changes => ["every pair of bots", "bots joined or left"],
             Self::Owners => [of_different_owners, "owners are kept apart"],
             Self::ChangesAndOwners => {
                 [of_different_owners, "bots joined or left and owners are kept apart"]
@@ -165,37 +165,60 @@ impl Schedule {
 
 impl fmt::Display for Adjustment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Meetings { requested, bots, planned } => write!(
-                f,
-                "meetings = {requested} is not possible with {bots} bots: every pair meets \
-                 {planned} times"
-            ),
+        match *self {
+            Self::Meetings { requested, bots, planned } => {
+                write!(f, "every pair of bots meets {}", times(planned))?;
+                write_meetings(f, requested, planned, bots, "")
+            }
             Self::LeastMeetings { requested, first_bots, least, cause } => {
                 let [pairs, cause] = cause.texts();
-                write!(f, "meetings = {requested} is ")?;
-                if least == requested {
-                    write!(f, "a minimum in this plan")?;
-                } else {
-                    write!(f, "not possible with the first {first_bots} bots")?;
-                }
-                write!(f, ": {pairs} meets at least ")?;
-                match least {
-                    1 => f.write_str("once")?,
-                    _ => write!(f, "{least} times")?,
-                }
+                write!(f, "{pairs} meets at least {}", times(least))?;
+                write_meetings(f, requested, least, first_bots, "the first ")?;
                 write!(f, ", and some may meet more often because {cause}")
             }
-            Self::Games { requested, bots, planned } => write!(
-                f,
-                "games = {requested} is not possible with {bots} bots: {planned} matches are \
-                 planned"
-            ),
-            Self::Opponents { requested, bots, planned } => write!(
-                f,
-                "opponents = {requested} is not possible with {bots} bots: every bot meets \
-                 {planned} others"
-            ),
+            Self::Games { requested, bots, planned } => {
+                write!(f, "{planned} matches are planned instead of {requested}, ")?;
+                if planned > requested {
+                    write!(f, "so that each of the {bots} bots plays")
+                } else {
+                    write!(f, "because no more can be planned for {bots} bots")
+                }
+            }
+            Self::Opponents { requested, bots, planned } => {
+                write!(f, "every bot meets {planned} others instead of {requested}, because ")?;
+                if planned < requested.get() as usize {
+                    write!(f, "there are only {bots} bots")
+                } else {
+                    write!(f, "{bots} bots cannot all meet exactly {requested} others")
+                }
+            }
         }
     }
+}
+
+/// Compares the number of meetings in a plan with the requested one. `first` precedes the number of
+/// bots.
+fn write_meetings(
+    f: &mut fmt::Formatter<'_>,
+    requested: u32,
+    planned: u32,
+    bots: usize,
+    first: &str,
+) -> fmt::Result {
+    if planned == requested {
+        return f.write_str(", as requested");
+    }
+    let instead = if requested == 1 { times(1) } else { requested.to_string() };
+    write!(f, " instead of {instead}, because ")?;
+    if planned < requested {
+        // Tournaments of former releases can have a larger number than is planned now.
+        return f.write_str("no more meetings can be planned");
+    }
+    let exactly = times(requested);
+    write!(f, "{first}{bots} bots at tables of four cannot all meet exactly {exactly}")
+}
+
+/// A number of meetings as text: `once`, `4 times`.
+fn times(meetings: u32) -> String {
+    if meetings == 1 { "once".to_owned() } else { format!("{meetings} times") }
 }

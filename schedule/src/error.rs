@@ -34,7 +34,7 @@ pub enum ScheduleError {
     },
     /// There are too many bots for a counter for each pair.
     #[error(
-        "too many bots to keep owners apart, or to change their plan: {bots}; at most {} can be",
+        "too many bots to keep owners apart, or to change their plan: {bots}; at most {} are possible",
         super::bot::MAX_COUNTED_BOTS
     )]
     TooManyKnown {
@@ -42,7 +42,9 @@ pub enum ScheduleError {
         bots: usize,
     },
     /// No table allows an exchange of bots.
-    #[error("the tables of {bots} bots leave no room for a change; make a new plan")]
+    #[error(
+        "the plan for {bots} bots cannot be changed for a bot that joins or leaves; make a new plan"
+    )]
     NoRoom {
         /// The number of bots.
         bots: usize,

@@ -63,7 +63,7 @@ pub fn least_meetings(bots: usize) -> Result<u32, ScheduleError> {
 }
 
 fn check(bots: usize) -> Result<(), ScheduleError> {
-    check_bots(bots, MIN_BOTS, "foursomes")
+    check_bots(bots, MIN_BOTS, "tables of four")
 }
 
 /// The number of tables of a design.

@@ -104,7 +104,8 @@ fn impossible_numbers_of_meetings_are_rounded_up() {
             assert_eq!(is_adjusted, planned != requested, "{bots} bots, {requested} meetings");
         }
     }
-    let text = "meetings = 4 is not possible with 5 bots: every pair meets 6 times";
+    let text = "every pair of bots meets 6 times instead of 4, because 5 bots at tables of four \
+        cannot all meet exactly 4 times";
     assert_eq!(adjustment(5, meetings(4)).as_deref(), Some(text));
     let most = plan(6, meetings(MAX_MEETINGS), "rounded");
     assert_eq!(most.meetings(), Some(10_002), "the largest number is rounded up, too");
@@ -112,11 +113,12 @@ fn impossible_numbers_of_meetings_are_rounded_up() {
 
 #[test]
 fn every_bot_plays_whatever_the_number_of_matches_is() {
-    let text = "games = 3 is not possible with 30 bots: 8 matches are planned";
+    let text = "8 matches are planned instead of 3, so that each of the 30 bots plays";
     assert_eq!(adjustment(30, games(3)).as_deref(), Some(text));
     assert_eq!(prove(30, games(3), "few").matches_of_bot, 1..=2);
     assert_eq!(adjustment(30, games(8)), None);
-    let text = "games = 20000 is not possible with 4 bots: 10000 matches are planned";
+    let text =
+        "10000 matches are planned instead of 20000, because no more can be planned for 4 bots";
     assert_eq!(adjustment(4, games(20_000)).as_deref(), Some(text));
     assert_eq!(adjustment(4, games(10_000)), None);
     assert_eq!(plan(4, games(20_000), "many").matches(), 10_000);
@@ -126,7 +128,7 @@ fn every_bot_plays_whatever_the_number_of_matches_is() {
 #[test]
 fn impossible_numbers_of_bots_are_errors() {
     let error = FoursomesConfig::Least.plan(3, seed("")).unwrap_err();
-    assert_eq!(error.to_string(), "too few bots for foursomes: 3; enter at least 4");
+    assert_eq!(error.to_string(), "too few bots for tables of four: 3; enter at least 4");
     assert!(matches!(
         FoursomesConfig::Least.plan(70_000, seed("")),
         Err(ScheduleError::TooMany { .. })

@@ -137,32 +137,33 @@ fn texts_about_meetings_are_true() {
         assert_eq!((min, min == max), counted, "{text:?}");
     };
     let more = |text: &str, cause: &str| {
-        Some(format!("meetings = {text}, and some may meet more often because {cause}"))
+        Some(format!("{text}, and some may meet more often because {cause}"))
     };
     let changes = "bots joined or left";
     let mut exact = ChangingPlan::new(schedule(1), 13);
     expect(&exact, (1, true), None);
     exact.join(1);
-    let text = more("1 is a minimum in this plan: every pair meets at least once", changes);
+    let text = more("every pair of bots meets at least once, as requested", changes);
     expect(&exact, (1, false), text.as_deref());
 
     let mut rounded = ChangingPlan::new(schedule(4), 14);
-    let text = "meetings = 4 is not possible with 14 bots: every pair meets 6 times";
+    let text = "every pair of bots meets 6 times instead of 4, because 14 bots at tables of four \
+        cannot all meet exactly 4 times";
     expect(&rounded, (6, true), Some(text));
     rounded.join(1);
     let text = more(
-        "4 is not possible with the first 14 bots: every pair meets at least 6 times",
+        "every pair of bots meets at least 6 times instead of 4, because the first 14 bots at tables \
+         of four cannot all meet exactly 4 times",
         changes,
     );
     expect(&rounded, (6, false), text.as_deref());
     // If a new plan is made instead, the requested number is possible.
     let next = rounded.schedule.adjustment_of_next(&rounded.history, 16, false);
-    let text = more("4 is a minimum in this plan: every pair meets at least 4 times", changes);
+    let text = more("every pair of bots meets at least 4 times, as requested", changes);
     assert_eq!(next.map(|next| next.to_string()), text);
 
     let mut owners = ChangingPlan::with_owners(schedule(1), 37, 2);
-    let pairs =
-        "1 is a minimum in this plan: every pair without a common owner meets at least once";
+    let pairs = "every pair of bots without a common owner meets at least once, as requested";
     expect(&owners, (1, false), more(pairs, "owners are kept apart").as_deref());
     owners.join(1);
     let both = "bots joined or left and owners are kept apart";

@@ -220,9 +220,10 @@ fn numbers_of_opponents_that_are_not_possible_are_stated() {
         let adjustment = Schedule::RoundRobin(some(opponents)).adjustment(bots);
         adjustment.map(|adjustment| adjustment.to_string())
     };
-    let text = "opponents = 9 is not possible with 11 bots: every bot meets 10 others";
+    let text =
+        "every bot meets 10 others instead of 9, because 11 bots cannot all meet exactly 9 others";
     assert_eq!(adjustment(9, 11).as_deref(), Some(text));
-    let text = "opponents = 64 is not possible with 10 bots: every bot meets 9 others";
+    let text = "every bot meets 9 others instead of 64, because there are only 10 bots";
     assert_eq!(adjustment(64, 10).as_deref(), Some(text));
     for (opponents, bots) in [(9, 12), (8, 11), (10, 11), (1, 2)] {
         assert_eq!(adjustment(opponents, bots), None, "{bots} bots");

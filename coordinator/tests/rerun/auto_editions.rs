@@ -87,7 +87,7 @@ async fn an_edition_that_cannot_open_is_reported_once() {
     assert!(open_due(&fixture.queue, id, fixture.now).await.unwrap().is_none());
     let pool = fixture.database.pool.clone();
     let last_error = tournaments::get(&pool, id).await.unwrap().unwrap().last_error;
-    let expected = "cannot plan cup: too few bots for foursomes: 3; enter at least 4";
+    let expected = "cannot plan cup: too few bots for tables of four: 3; enter at least 4";
     assert_eq!(last_error.as_deref(), Some(expected));
     // The running edition continues.
     assert_eq!(edition_state(&fixture, &first).await, EditionState::Running);

@@ -156,15 +156,16 @@ async fn an_impossible_number_of_meetings_is_rounded_up_and_stated() {
     let once = tournament_file(wojna::game(), "[schedule]\nmeetings = 1");
     let (cup, first) = start_tournament(&database, &once, 13).await;
     assert_eq!(history_summary(&database, &first).await, "new plan: the first plan");
-    let extended = "meetings = 1 is a minimum in this plan: every pair meets at least once, and \
-        some may meet more often because bots joined or left";
+    let extended = "every pair of bots meets at least once, as requested, and some may meet more \
+        often because bots joined or left";
     assert_eq!(outlook(&database, &cup).await.as_deref(), Some(extended));
     enter(&database, &cup, None, "new").await;
     let edition = next_edition(&database, &cup, PlanMode::Incremental).await;
     assert_eq!(edition.matches, 18);
     let summary = history_summary(&database, &edition).await;
     assert_eq!(summary, format!("extends a plan for 13 bots: 1 joined, 0 left; {extended}"));
-    let rounded = "meetings = 1 is not possible with 14 bots: every pair meets 6 times";
+    let rounded = "every pair of bots meets 6 times instead of once, because 14 bots at tables of \
+        four cannot all meet exactly once";
     let fresh = next_edition(&database, &cup, PlanMode::Fresh).await;
     assert_eq!(tables(&database, &cup, &fresh).await.len(), 91);
     let summary = history_summary(&database, &fresh).await;
@@ -197,7 +198,8 @@ async fn an_outlook_is_computed_once_for_the_same_bots_and_newest_edition() {
     plan_histories::set(&database.pool, first.id, &json!({})).await.unwrap();
     assert_eq!(read().await, computed, "it is computed again");
     enter(&database, &cup, None, "new").await;
-    let rounded = "meetings = 1 is not possible with 15 bots: every pair meets 6 times";
+    let rounded = "every pair of bots meets 6 times instead of once, because 15 bots at tables of \
+        four cannot all meet exactly once";
     assert_eq!(read().await.as_deref(), Some(rounded), "another bot entered");
     plan_histories::set(&database.pool, first.id, &history).await.unwrap();
     next_edition(&database, &cup, PlanMode::Fresh).await;
@@ -227,10 +229,11 @@ async fn a_new_bot_hears_what_the_next_edition_lacks() {
         next edition opens";
     assert_eq!(outlook(&database, &cup).await.as_deref(), Some(text));
     let manual = create(wojna, "manual", "rerun = \"manual\"\n[schedule]\ngames = 2", 11).await;
-    let text = "games = 2 is not possible with 12 bots: 3 matches are planned";
+    let text = "3 matches are planned instead of 2, so that each of the 12 bots plays";
     assert_eq!(outlook(&database, &manual).await.as_deref(), Some(text));
     let pairs = create(tricks::game(), "pairs", "[schedule]\nopponents = 3", 4).await;
-    let text = "opponents = 3 is not possible with 5 bots: every bot meets 4 others";
+    let text =
+        "every bot meets 4 others instead of 3, because 5 bots cannot all meet exactly 3 others";
     assert_eq!(outlook(&database, &pairs).await.as_deref(), Some(text));
     let edition = next_edition(&database, &pairs, PlanMode::Incremental).await;
     assert_eq!(edition.matches, 6);
@@ -255,9 +258,9 @@ async fn an_exact_plan_without_common_owners_lacks_nothing() {
         .unwrap();
     enter(&database, &cup, Some(ada), "second").await;
     let edition = next_edition(&database, &cup, PlanMode::Fresh).await;
-    let apart = "new plan: an organiser requested it; meetings = 1 is a minimum in this plan: \
-        every pair without a common owner meets at least once, and some may meet more often \
-        because owners are kept apart";
+    let apart = "new plan: an organiser requested it; every pair of bots without a common \
+        owner meets at least once, as requested, and some may meet more often because owners are \
+        kept apart";
     assert_eq!(history_summary(&database, &edition).await, apart);
     let games = Games::built_in();
     let mut db = database.pool.acquire().await.unwrap();

@@ -65,7 +65,7 @@ async fn the_error_for_too_few_bots_says_how_many_are_needed() {
         (
             wojna::game(),
             3,
-            "cannot plan wojna-cup: too few bots for foursomes: 3; enter at least 4",
+            "cannot plan wojna-cup: too few bots for tables of four: 3; enter at least 4",
         ),
         (
             tricks::game(),
