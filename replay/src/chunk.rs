@@ -161,7 +161,9 @@ fn next_equal(old: &[&str], new: &[&str]) -> (usize, usize) {
         .flat_map(|distance| (0..=distance).map(move |skipped| (skipped, distance - skipped)));
     // First as many as are inserted: most often a text or a tag is replaced by another one.
     let replaced = (1..4).map(|count| (count, count));
-    let far = (MAX_SEARCH..MAX_LENGTH).flat_map(|count| [(count, count), (0, count), (count, 0)]);
+    // The distance of candidates allows the replacement of half as many tokens.
+    let far =
+        (MAX_SEARCH / 2..MAX_LENGTH).flat_map(|count| [(count, count), (0, count), (count, 0)]);
     replaced
         .chain(candidates)
         .chain(far)
@@ -246,6 +248,29 @@ mod tests {
         #[test]
         fn a_decoded_chunk_has_the_steps_that_were_encoded(steps in steps()) {
             assert_eq!(decode_chunk(&encode(&steps)).unwrap(), steps);
+        }
+    }
+
+    proptest! {
+        /// A change in the middle of a page must not store the page behind it again.
+        #[test]
+        fn only_the_changed_tokens_are_stored(skipped in 0..MAX_LENGTH, inserted in 0..MAX_LENGTH) {
+            let lengths = [(skipped, skipped), (skipped, 0), (0, inserted), (skipped % 24, inserted % 24)];
+            for (skipped, inserted) in lengths {
+                let tags = |name: &str, count: usize| -> String {
+                    (0..count).map(|number| format!("<{name}{number}>")).collect()
+                };
+                let step = |change: String| [tags("a", 30), change, tags("z", 30)].concat();
+                let old = tags("old", skipped);
+                let new = tags("new", inserted);
+                let mut expected = vec![Operation::Move(units(&tags("a", 30)))];
+                expected.extend((skipped > 0).then(|| Operation::Move(-units(&old))));
+                expected.extend((inserted > 0).then(|| Operation::Insert(new.clone())));
+                if skipped + inserted == 0 {
+                    expected.clear();
+                }
+                assert_eq!(changes(&step(old), &step(new)), expected, "{skipped}, {inserted}");
+            }
         }
     }
 
