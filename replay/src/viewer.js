@@ -16,6 +16,13 @@ function startViewer(replay) {
   const ADDRESS_DELAY = 400;
   // How long the last step is shown before the next page, in milliseconds.
   const NEXT_PAGE_DELAY = 8000;
+  // How long a failed request waits before it is sent again, in milliseconds, each time up to a half longer
+  // by chance: many viewers of one server do not return at the same moment.
+  const RETRY_DELAYS = [500, 1000, 2000, 4000];
+  // After this time a viewer that plays by itself tries again, in milliseconds.
+  const AUTOPLAY_RETRY_DELAY = 30000;
+  // A step that takes longer is announced, in milliseconds.
+  const SLOW = 400;
   const last = Number(replay.dataset.total) - 1;
   const find = (selector) => replay.querySelector(selector);
   const view = find(".step-view");
@@ -31,6 +38,10 @@ function startViewer(replay) {
   // Decoded chunks by number, the least recently used first; and those that are on their way.
   const ready = new Map();
   const pending = new Map();
+  // The chunks that could not be loaded. Only the button of the message requests them again.
+  const failed = new Set();
+  const trouble = troubleMessage();
+  let troubled = 0;
   let current = Number(range.value);
   let requested = current;
   let playing = null;
@@ -42,8 +53,25 @@ function startViewer(replay) {
       return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
     }
     const response = await fetch(replay.dataset.chunks + number);
-    if (!response.ok) throw new Error(response.status);
+    if (!response.ok) {
+      // Other errors will not go away.
+      const mayPass = response.status >= 500 || response.status === 429;
+      throw Object.assign(new Error(response.status), { isFinal: !mayPass });
+    }
     return response.arrayBuffer();
+  }
+
+  // Chunks of the page itself do not change, so a second attempt is useless.
+  async function decodeWithRetries(number) {
+    for (const delay of replay.dataset.chunks === undefined ? [] : RETRY_DELAYS) {
+      try {
+        return await decode(number);
+      } catch (error) {
+        if (error.isFinal) throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, delay * (1 + Math.random() / 2)));
+    }
+    return decode(number);
   }
 
   async function decode(number) {
@@ -71,10 +99,14 @@ function startViewer(replay) {
 
   function load(number) {
     if (!pending.has(number)) {
-      const loading = decode(number)
+      const loading = decodeWithRetries(number)
         .then((steps) => {
           ready.set(number, steps);
           if (ready.size > MAX_CHUNKS) ready.delete(ready.keys().next().value);
+        })
+        .catch((error) => {
+          failed.add(number);
+          throw error;
         })
         .finally(() => pending.delete(number));
       pending.set(number, loading);
@@ -91,13 +123,14 @@ function startViewer(replay) {
     ready.set(number, steps);
     const ahead = number + (playing ? CHUNKS_AHEAD_PLAYING : CHUNKS_AHEAD);
     for (let next = number + 1; next <= ahead && next * STEPS_PER_CHUNK <= last; next += 1) {
-      if (!ready.has(next)) load(next).catch(() => {});
+      if (!ready.has(next) && !failed.has(next)) load(next).catch(() => {});
     }
     return steps[index % STEPS_PER_CHUNK];
   }
 
   function draw(index, markup) {
     current = index;
+    trouble.remove();
     view.innerHTML = markup;
     range.value = index;
     output.textContent = `${index} of ${last}`;
@@ -114,11 +147,12 @@ function startViewer(replay) {
     requested = Math.min(Math.max(step, 0), last);
     const index = requested;
     if (html(index) === undefined) {
-      try {
-        await load(Math.floor(index / STEPS_PER_CHUNK));
-      } catch {
-        pause();
-        output.textContent = "This step cannot be loaded; try again.";
+      const number = Math.floor(index / STEPS_PER_CHUNK);
+      const slow = setTimeout(() => { output.textContent = "Loading …"; }, SLOW);
+      if (!failed.has(number)) await load(number).catch(() => {});
+      clearTimeout(slow);
+      if (failed.has(number)) {
+        if (index === requested) fail(index);
         return;
       }
     }
@@ -126,6 +160,42 @@ function startViewer(replay) {
     if (index !== requested || markup === undefined) return;
     draw(index, markup);
     if (!playing) nameStep();
+  }
+
+  // Says that a step cannot be loaded. The step before it remains in view.
+  function fail(index) {
+    pause();
+    troubled = index;
+    requested = current;
+    range.value = current;
+    output.textContent = `${current} of ${last}`;
+    trouble.firstChild.textContent = `Step ${index} could not be loaded. Check your connection. `;
+    view.before(trouble);
+    if (replay.dataset.next) setTimeout(playAgain, AUTOPLAY_RETRY_DELAY);
+  }
+
+  function tryAgain() {
+    failed.clear();
+    trouble.remove();
+    return show(troubled);
+  }
+
+  async function playAgain() {
+    if (!trouble.isConnected || playing) return;
+    await tryAgain();
+    if (!trouble.isConnected) play();
+  }
+
+  function troubleMessage() {
+    const message = document.createElement("p");
+    message.className = "error-message";
+    message.setAttribute("role", "alert");
+    const again = document.createElement("button");
+    again.type = "button";
+    again.textContent = "Try again";
+    again.addEventListener("click", () => tryAgain());
+    message.append("", again);
+    return message;
   }
 
   // Puts the step into the address and the link.

@@ -227,6 +227,49 @@ fn a_replay_plays_two_hundred_steps_a_second() {
     assert!((60.0..220.0).contains(&rate), "{last} steps in {milliseconds} ms: {rate} a second");
 }
 
+/// The server fails while the replay is open. Requests are counted by their address.
+#[test]
+fn steps_that_fail_are_requested_a_few_times_and_again_on_request() {
+    let Some(chrome) = Chrome::start() else { return };
+    let server = TestServer::played();
+    server.log_in(&chrome);
+    server.visit(&chrome, "/t/wojna-quick/matches/0");
+    let last = chrome.run("return Number(document.getElementById('replay').dataset.total) - 1");
+    let last = last.as_u64().unwrap();
+    // The delays are short for the test.
+    chrome.run(
+        "window.answer = 503;
+        window.requested = [];
+        const later = window.setTimeout;
+        window.setTimeout = (action, delay) => later(action, Math.min(delay, 20));
+        const send = window.fetch;
+        window.fetch = async (address) => {
+            window.requested.push(address);
+            return Number(window.answer) === 200 ? send(address) : new Response('', { status: Number(window.answer) });
+        };",
+    );
+    let refused = "return !!document.querySelector('#replay .error-message button')";
+    let requests = || chrome.run("return window.requested.length").as_u64().unwrap();
+    chrome.press(keys::END);
+    chrome.wait("the failure is shown", refused);
+    let message = chrome.text("#replay .error-message");
+    assert!(message.starts_with(&format!("Step {last} could not be loaded.")), "{message}");
+    assert_eq!(chrome.run(&format!("return {STEP}")), 0, "the step before remains");
+    assert_eq!(requests(), 5, "once, and four times again");
+    chrome.press(keys::END);
+    chrome.wait("the failure is still shown", refused);
+    assert_eq!(requests(), 5, "no more without the button");
+    // A refusal will not pass, so it is not asked for again.
+    chrome.run("window.answer = 403");
+    chrome.click("#replay .error-message button");
+    chrome.wait("one more request", "return window.requested.length === 6");
+    chrome.wait("the refusal is shown", refused);
+    chrome.run("window.answer = 200");
+    chrome.click("#replay .error-message button");
+    chrome.wait("the last step is shown", &format!("return {STEP} === {last}"));
+    assert!(!chrome.has("#replay .error-message"));
+}
+
 /// A server of another site, whose one page has this frame. It ends with the test.
 fn other_site(frame: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
