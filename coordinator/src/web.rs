@@ -63,6 +63,7 @@ mod tournament;
 mod tournament_form;
 mod tournament_links;
 mod tournament_page;
+mod uploaded_archive;
 mod version;
 mod worker_audit;
 

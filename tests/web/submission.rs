@@ -24,10 +24,14 @@ const BUILD: &str = "[\"cc\", \"-o\", \"bot\", \"rascal.c\"]";
 fn zipped(manifest: &str) -> Vec<u8> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bots/rascal/rascal.c");
     let source = std::fs::read(source).unwrap();
+    zip_of(&[("mybot/bot.toml", manifest.as_bytes()), ("mybot/rascal.c", &source)])
+}
+
+/// A zip archive with these files.
+fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    let files = [("bot.toml", manifest.as_bytes()), ("rascal.c", &source)];
     for (name, bytes) in files {
-        zip.start_file(format!("mybot/{name}"), SimpleFileOptions::default()).unwrap();
+        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
         zip.write_all(bytes).unwrap();
     }
     zip.finish().unwrap().into_inner()
@@ -85,7 +89,7 @@ fn an_upload_is_tried_and_enters_or_shows_why_not() {
     let address = upload(&ada, "sent", &zipped(&manifest(BUILD, "segv")));
     let page = text(&over(&ada, &address));
     assert!(page.contains("forfeit, gone") && page.contains("Evidence"), "{page}");
-    let address = upload(&ada, "sent", b"no archive at all");
+    let address = upload(&ada, "sent", b"\x1f\x8bno archive at all");
     assert!(text(&over(&ada, &address)).contains("cannot be unpacked"));
     let own = text(&ada.page("/me"));
     assert!(own.contains("in cup, version 4, trial failed: "), "{own}");
@@ -148,6 +152,8 @@ fn a_single_source_file_can_be_submitted() {
     let page = text(&over(&ada, "/t/cup/bots/one/versions/2"));
     assert!(page.contains("Build time"), "it was compiled: {page}");
 
+    // What cannot be a bot is refused at once, with what is missing.
+    let unmanifested = zip_of(&[("mybot/main.py", b"print()")]);
     for (bot, file, contents, says) in [
         (
             "two",
@@ -159,6 +165,9 @@ fn a_single_source_file_can_be_submitted() {
         ("", "two words.py", b"x", "cannot be the name of a bot"),
         ("", "two+.py", b"x", "Enter a name for the bot"),
         ("", "two.zip", b"PK", "Enter the name of the bot"),
+        ("two", "two.zip", b"no archive", "two.zip is named like an archive"),
+        ("two", "two.zip", b"", "the file is empty"),
+        ("two", "two.zip", &unmanifested, "neither a bot.toml nor a meta file"),
         ("my bot", "two.py", b"x", "cannot be a bot's name"),
     ] {
         let response = send(bot, file, contents);

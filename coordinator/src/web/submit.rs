@@ -1,8 +1,7 @@
 //! Submitting a version in a browser: an archive, as `arbiter submit` sends it, or one source file,
-//! which is packed here with the manifest that it lacks. No archive is read here.
+//! which is packed here with the manifest that it lacks. No archive is unpacked here.
 
 use std::fmt::Write as _;
-use std::pin::Pin;
 
 use arbiter_games::{EntrantName, split_owner};
 use arbiter_packages::{MAX_SOURCE_FILE, SourceFile};
@@ -16,14 +15,17 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio_stream::{Stream, StreamExt as _};
+use tokio_stream::StreamExt as _;
 
 use super::entry_text::{entry_of, entry_text};
 use super::error::{WebError, http_status, mark_formatted};
 use super::multipart::Upload;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{flash, layout};
+use super::uploaded_archive::{
+    BundlePieces, HEAD_BYTES, NamedArchive, UploadedFile, not_an_archive,
+};
+use super::{flash, layout, uploaded_archive};
 use crate::access::Role;
 use crate::service::{MAX_BUNDLE, ServiceError};
 
@@ -31,8 +33,6 @@ use crate::service::{MAX_BUNDLE, ServiceError};
 pub(super) const MAX_FORM_BYTES: usize = MAX_BUNDLE + (1 << 20);
 /// Single files that are in memory at the same time, at most [`MAX_SOURCE_FILE`] bytes each.
 static SINGLE_FILES: Semaphore = Semaphore::const_new(8);
-/// The endings of the names of archives.
-const ARCHIVE_ENDINGS: [&str; 6] = [".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst", ".zst"];
 
 /// The query string of the form: the bot to preselect.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -90,18 +90,31 @@ async fn forward_upload(
 ) -> Result<Version, WebError> {
     let (file, pieces) = upload.file("bundle").await?;
     let mut pieces = Box::pin(pieces);
-    let head = pieces.next().await.transpose()?.unwrap_or_default();
+    let mut head = Vec::new();
+    while head.len() < HEAD_BYTES
+        && let Some(piece) = pieces.next().await.transpose()?
+    {
+        head.extend(piece);
+    }
     let submit = async |bot: &str, pieces: BundlePieces<'_>| {
         let submission =
             Submission { tournament: tournament.to_owned(), bot: bot.to_owned(), house: false };
         Ok(session.service.submit_version(&session.caller, &submission, pieces).await?)
     };
-    if is_archive(&file, &head) {
+    // An empty upload is no archive, but is refused like one.
+    let uploaded = UploadedFile::detect(&file, &head);
+    if uploaded != UploadedFile::Other || head.is_empty() {
         if bot.is_empty() {
             return Err(bad_request("enter the name of the bot: an archive does not give it"));
         }
-        let pieces = tokio_stream::once(Ok(head)).chain(pieces);
-        return submit(bot, Box::pin(pieces)).await;
+        if uploaded == UploadedFile::Misnamed && !head.is_empty() {
+            return Err(not_an_archive(&file).into());
+        }
+        let all: BundlePieces<'_> = Box::pin(tokio_stream::once(Ok(head)).chain(pieces));
+        return match uploaded {
+            UploadedFile::NamedArchive => submit(bot, Box::pin(NamedArchive::new(all))).await,
+            _ => submit(bot, all).await,
+        };
     }
     let _permit = SINGLE_FILES.acquire().await.expect("the semaphore is never closed");
     let mut contents = head;
@@ -122,21 +135,6 @@ async fn forward_upload(
     let packed = packed.map_err(|_| WebError::from(ServiceError::stopping()))?;
     let archive = packed.map_err(bad_request)?;
     submit(name.as_str(), Box::pin(tokio_stream::once(Ok(archive)))).await
-}
-
-/// The pieces of a bundle.
-type BundlePieces<'a> = Pin<Box<dyn Stream<Item = Result<Vec<u8>, ServiceError>> + Send + 'a>>;
-
-/// The first bytes of archives: gzip, zip, Zstandard.
-const ARCHIVE_MARKS: [&[u8]; 3] = [b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"];
-
-/// Whether a file is an archive, by its name or by its first bytes. An empty upload is none, but is
-/// refused like one.
-fn is_archive(file: &str, head: &[u8]) -> bool {
-    let file = file.to_lowercase();
-    head.is_empty()
-        || ARCHIVE_ENDINGS.iter().any(|ending| file.ends_with(ending))
-        || ARCHIVE_MARKS.iter().any(|mark| head.starts_with(mark))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
@@ -172,7 +170,7 @@ async fn render(
 
 fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> Markup {
     let endings: Vec<_> = SourceFile::endings().collect();
-    let archives = ARCHIVE_ENDINGS.map(str::to_owned);
+    let archives = uploaded_archive::ENDINGS.map(str::to_owned);
     let file_types = [&archives[..], &endings].concat().join(",");
     html! {
         form.fields method="post" enctype="multipart/form-data"
