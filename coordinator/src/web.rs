@@ -45,6 +45,7 @@ mod me;
 mod metrics;
 mod multipart;
 mod organise;
+mod parameter_words;
 mod projector;
 mod queue;
 mod rehearsal;

@@ -79,13 +79,13 @@ fn a_tournament_of_a_built_in_game_is_created_by_its_form() {
 
     // Whatever is wrong, the error names the field, and the form keeps what was typed.
     let more = encoded("[schedule]\r\nlegs = 2\r\n# <b>");
-    for (tables, cause) in [("7", "tables cannot be 7"), ("many", "tables cannot be many")] {
+    for (tables, cause) in [("7", "cannot be 7: "), ("many", "cannot be `many`")] {
         let fields = format!("name=new&param-tables={tables}&param-move_limit=3s&more={more}");
         let refused = send(&browser, &page, &fields);
         assert_eq!(refused.status, 400, "{}", refused.body);
         let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());
-        let beginning = "The parameter tables = ";
-        assert!(alert.trim_start().starts_with(beginning) && alert.contains(cause), "{alert}");
+        let names_field = format!("“How many tables are played at once” {cause}");
+        assert!(alert.trim_start().starts_with(&names_field), "{alert}");
         assert_eq!(field(&refused.body, "name"), "new");
         assert_eq!(field(&refused.body, "param-tables"), tables);
         assert_eq!(field(&refused.body, "param-move_limit"), "3s");
@@ -195,11 +195,15 @@ fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_store
     let page = page.body;
     let columns =
         "name=\"param-columns\" value=\"7\" type=\"number\" step=\"1\" min=\"4\" max=\"20\"";
-    assert!(page.contains(columns) && page.contains("columns of the board"), "{page}");
+    assert!(page.contains(columns) && page.contains(">Columns of the board</label>"), "{page}");
     assert!(page.contains("<select id=\"param-frames\""), "{page}");
+    assert!(page.contains("<option value=\"true\" selected>yes</option>"), "{page}");
     let refused = send(&browser, &page, "name=four&param-columns=21");
     let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());
-    assert!(alert.contains("columns cannot be 21: write a whole number from 4 to 20"), "{alert}");
+    assert!(
+        alert.contains("“Columns of the board” cannot be 21: write a whole number from 4 to 20"),
+        "{alert}"
+    );
     // A server that was started meanwhile does not have the package.
     let page = page.replace(&blake3::hash(&packed).to_string(), &"0".repeat(64));
     let created = send(&browser, &page, "name=four&param-columns=5&param-frames=false");

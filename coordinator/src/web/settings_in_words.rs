@@ -1,12 +1,14 @@
 //! The settings of a tournament in words, for its About page.
 
-use arbiter_games::{ClockKind, ClockRules, Micros, Params};
+use arbiter_games::{ClockKind, ClockRules, Micros, Params, Value};
 use arbiter_proto::limits::{Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::foursomes::FoursomesConfig;
 use arbiter_schedule::{Knockout, RoundRobin, Schedule, Sides, Stage, StageSchedule};
 
 use super::layout::{count, format_time};
+use super::parameter_words;
+use super::tournament_form::plain_text;
 use crate::db::tournaments::Replays;
 use crate::tournament::file::{Rerun, Submissions, TournamentFile};
 
@@ -44,11 +46,16 @@ fn game(params: &Params) -> String {
     let official = Params::official(game).values();
     let values = params.values();
     let different = values.iter().filter(|(key, value)| official.get(key) != Some(*value));
-    let different: Vec<_> = different.map(|(key, value)| format!("{key} {value}")).collect();
+    let in_words = |(key, value): (&str, &Value)| {
+        let param = game.params.iter().find(|param| param.key == key);
+        let name = param.map_or_else(|| key.to_owned(), parameter_words::name);
+        format!("{name}: {}", plain_text(value))
+    };
+    let different: Vec<_> = different.map(in_words).collect();
     if different.is_empty() {
         format!("{} with its default parameters.", game.title)
     } else {
-        format!("{}. Different from its defaults: {}.", game.title, different.join(", "))
+        format!("{}. Different from its defaults: {}.", game.title, different.join("; "))
     }
 }
 

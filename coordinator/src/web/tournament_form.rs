@@ -23,7 +23,7 @@ use super::csrf_form::CsrfForm;
 use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
-use super::{create_tournament, layout};
+use super::{create_tournament, layout, parameter_words};
 use crate::access::Role;
 use crate::game_package;
 use crate::tournament::TournamentFile;
@@ -248,13 +248,6 @@ fn with_unix_lines(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// An error as a person who filled in a form reads it: without the place in the file, which the
-/// person did not write, if it is about a parameter.
-fn in_form_words(error: &str) -> String {
-    let cause = error.split_once("[params] ").map(|(_, cause)| format!("the parameter {cause}"));
-    cause.unwrap_or_else(|| error.to_owned())
-}
-
 /// The numbers of seats that a table of the game may have, if an organiser chooses.
 fn table_sizes(game: &Game) -> Option<RangeInclusive<usize>> {
     let is_choice = game.seats.end() > game.seats.start()
@@ -308,10 +301,11 @@ pub(super) fn toml_value(kind: &ParamKind, text: &str) -> TomlValue {
 /// Renders the form with what was filled in and the error, if any.
 fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) -> Markup {
     let title = format!("Create a tournament of {}", game.title);
+    let error_words = error.map(|error| parameter_words::error(&game.params, error));
     let wrong = |key: &str| error.is_some_and(|error| error.contains(&format!("[params] {key} =")));
     let body = html! {
         p { a href="/new" { "Choose another game" } }
-        (layout::error_message(error.map(in_form_words).as_deref()))
+        (layout::error_message(error_words.as_deref()))
         form.fields method="post" action="/new/game" {
             (layout::csrf_field(session))
             input type="hidden" name="game" value=(draft.game);
@@ -407,7 +401,7 @@ pub(super) fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
     };
     html! {
         p {
-            label for=(id) { (param.key) }
+            label for=(id) { (parameter_words::label(param)) }
             @if choices.is_empty() {
                 @let Bounds { least, most, step } = bounds(&param.kind);
                 input id=(id) name=(id) value=(text) type=[step.map(|_| "number")] step=[step]
@@ -417,12 +411,24 @@ pub(super) fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
                 select id=(id) name=(id) aria-describedby=(help) aria-invalid=[invalid] {
                     @if !choices.contains(&text) { option value=(text) selected { (text) } }
                     @for choice in choices {
-                        option value=(choice) selected[choice == text] { (choice) }
+                        option value=(choice) selected[choice == text] { (choice_words(param, choice)) }
                     }
                 }
             }
-            small id=(help) { (layout::label(&param.help)) "." }
+            small id=(help) {
+                (parameter_words::values(param)) " In files and commands it is "
+                code { (param.key) } "."
+            }
         }
+    }
+}
+
+/// A choice as people read it.
+fn choice_words<'a>(param: &ParamInfo, choice: &'a str) -> &'a str {
+    match (&param.kind, choice) {
+        (ParamKind::Boolean, "true") => "yes",
+        (ParamKind::Boolean, "false") => "no",
+        _ => choice,
     }
 }
 

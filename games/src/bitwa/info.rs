@@ -27,8 +27,8 @@ pub fn game() -> Game {
         param(
             "board",
             ParamKind::Text,
-            "one of pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, rumowisko, \
-             przyklad, or the text of a board; default pole",
+            "the board: pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, \
+             rumowisko, przyklad, or the text of a board; default pole",
         ),
         param(
             "rounds",

@@ -43,8 +43,8 @@ pub fn game() -> Game {
         param(
             "clock",
             ParamKind::Text,
-            "T/M/t/m: T ms for the first M moves of a deal, t ms more for each further m; \
-             default 30000/1000/3000/100",
+            "each bot's time for a deal, as T/M/t/m: T ms for the first M moves, t ms more for \
+             each further m; default 30000/1000/3000/100",
         ),
         param(
             "seats",
