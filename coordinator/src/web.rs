@@ -10,6 +10,7 @@ mod actions;
 mod announcements;
 mod api;
 mod assets;
+mod balance;
 mod bare_page;
 mod bot;
 mod bot_address;

@@ -5,7 +5,7 @@ use arbiter_games::{Allowance, EntrantName, Forfeit, Micros, Seat, SeatResult};
 use maud::{Markup, PreEscaped, html};
 
 use crate::steps_builder::{Clock, Step, StepForfeit};
-use crate::visible_text::without_bidi_controls;
+use crate::visible_text::{number_text, without_bidi_controls};
 
 impl Step {
     /// Renders the step of a match between bots of these names.
@@ -128,9 +128,10 @@ fn score(standing: &SeatResult) -> String {
     numbers.join(" ")
 }
 
-/// The same for people: with commas, and minus signs as long as a digit.
+/// The same for people: with commas and minus signs.
 pub(crate) fn score_text(standing: &SeatResult) -> String {
-    score(standing).replace(' ', ", ").replace('-', "−")
+    let numbers: Vec<_> = standing.score.0.iter().map(number_text).collect();
+    numbers.join(", ")
 }
 
 /// The clocks of all seats: times and, in games with a time bank, a bar of its rest.

@@ -1,4 +1,4 @@
-//! Makes characters visible that change the order of the text around them.
+//! How texts and numbers appear on pages.
 //!
 //! Bots, owners and packages write some of the text on pages and in terminals. With Unicode's
 //! bidirectional controls a text could show its parts, and what follows it, in another order
@@ -20,9 +20,28 @@ pub fn without_bidi_controls(text: String) -> String {
     text.chars().map(|c| if is_bidi_control(c) { REPLACEMENT } else { c }).collect()
 }
 
+/// A number as pages show it. Its minus sign is as wide as a digit; data for programs keeps the
+/// hyphen. A number that is rounded to zero has no sign.
+pub fn number_text(number: impl ToString) -> String {
+    let text = number.to_string();
+    match text.strip_prefix('-') {
+        Some(zero) if !zero.contains(|c: char| c.is_ascii_digit() && c != '0') => zero.to_owned(),
+        _ => text.replace('-', "−"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn negative_numbers_have_a_minus_sign_and_no_hyphen() {
+        let texts = [(-3).to_string(), format!("{:+.2}", -0.5), format!("{:.1e}", -1.5e-7)];
+        assert_eq!(texts.map(number_text), ["−3", "−0.50", "−1.5e−7"]);
+        assert_eq!(number_text("-12 ± 3"), "−12 ± 3");
+        assert_eq!(number_text(format!("{:.3}", -0.0001)), "0.000");
+        assert_eq!([7, 0].map(number_text), ["7", "0"]);
+    }
 
     #[test]
     fn controls_that_reorder_text_are_visible_and_other_characters_stay() {

@@ -50,6 +50,10 @@ fn resolve(from: &Path, link: &str) -> PathBuf {
 #[test]
 fn every_link_of_a_site_leads_to_a_file_of_the_site() {
     let server = TestServer::played();
+    let description = "description=[one](/t/cup/matches/0) [two](/t/cup/bots/eve) \
+        [three](/t/cup/matrix) [four](/t/cup/ranking?edition=1) [five](/login)";
+    let mut edit = server.up.command("tournament edit cup --set");
+    done(&edit.arg(description).output().unwrap());
     let folder = TempDir::new().unwrap();
     let site = folder.path().join("site");
     let stdout = done(&export(&server, &site, ""));
@@ -61,6 +65,10 @@ fn every_link_of_a_site_leads_to_a_file_of_the_site() {
         )
     );
     let found = files(&site);
+    let text = "<a href=\"replays/0.html\">one</a> two <a href=\"head-to-head.html\">three</a> \
+        <a href=\"index.html\">four</a> five";
+    let index = String::from_utf8_lossy(&found[Path::new("index.html")]);
+    assert!(index.contains(text), "{index}");
     let mut reached = BTreeSet::from([PathBuf::from("index.html")]);
     let mut waiting: Vec<_> = reached.iter().cloned().collect();
     while let Some(page) = waiting.pop() {

@@ -99,8 +99,8 @@ fn pages_show_the_same_data_as_commands() {
     assert_eq!(rows(&matrix, "matrix").len(), 3);
     assert_eq!(matrix.matches("<td class=\"none\">").count(), 3, "no bot meets itself");
     let schedule = text(&browser.page("/t/cup/schedule"));
-    assert!(schedule.contains("3 bots, 6 matches of 2"), "{schedule}");
-    assert!(schedule.contains("exactly λ = 2"), "{schedule}");
+    assert!(schedule.contains("There are 3 bots and 6 matches, 2 bots in each."), "{schedule}");
+    assert!(schedule.contains("Every two bots meet exactly 2 times."), "{schedule}");
     let about = text(&browser.page("/t/cup/about"));
     let hash = server.up.json("tournament show cup")[0]["seed_hash"].clone();
     assert!(about.contains(hash.as_str().unwrap()), "{about}");

@@ -76,8 +76,10 @@ fn a_bot_is_shown_by_its_short_name_unless_players_share_it() {
 
     let browser = &server.browser;
     let board = names(&browser.page("/t/cup"), "ranking");
-    let shown = board.iter().map(|name| name.split(' ').next().unwrap());
-    assert_eq!(shown.collect::<Vec<_>>(), ["ada", "ada/mybot", "bob", "bob/mybot", "eve", "robot"]);
+    // The owner stands beside the name, unless the name has it.
+    let shown =
+        ["ada house bot", "ada/mybot", "bob house bot", "bob/mybot", "eve house bot", "robot bob"];
+    assert_eq!(board, shown);
     let page = browser.page("/t/cup/bots/bob/robot");
     assert!(page.contains("<h1>robot</h1>") && page.contains("Owner: bob"), "{page}");
     let page = text(&browser.page("/t/cup/matches?bot=robot&opponent=ada/mybot"));

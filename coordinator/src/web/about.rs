@@ -35,12 +35,12 @@ pub(super) async fn show(
         p { (rehearsal::what_editions_are(!details.rehearsal_of.is_empty())) }
         (editions(&details))
         (rehearsal::list(&details))
-        h2 { "Seed and certificate" }
+        h2 { "Seed and schedule" }
         p { "All randomness follows from the seed. Its hash was published first, so the seed cannot be chosen later." }
         (randomness(&details))
         p {
-            a href={ "/t/" (details.name) "/schedule" } { "Schedule and certificate" }
-            ": every planned match, and the proof that the plan is balanced."
+            a href={ "/t/" (details.name) "/schedule" } { "Schedule" }
+            ": all matches that are planned, and how balanced they are."
         }
         (data_links("Data of this tournament", &[DataLink::Json(format!("tournaments/{tournament}"))]))
     };

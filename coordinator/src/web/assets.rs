@@ -79,3 +79,43 @@ pub(super) async fn icon(headers: HeaderMap) -> Response {
     static ASSET: LazyLock<Asset> = LazyLock::new(|| Asset::new("image/svg+xml", ICON));
     ASSET.respond(&headers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The relative luminance of a colour, such as `#1c2126` (WCAG 2.2).
+    fn luminance(colour: &str) -> f64 {
+        let short = colour.len() == 4;
+        let channel = |index: usize| {
+            let digits = if short {
+                colour[index + 1..index + 2].repeat(2)
+            } else {
+                colour[2 * index + 1..2 * index + 3].to_owned()
+            };
+            let value = f64::from(u8::from_str_radix(&digits, 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * channel(0) + 0.7152 * channel(1) + 0.0722 * channel(2)
+    }
+
+    #[test]
+    fn coloured_text_has_enough_contrast_in_light_and_dark() {
+        let themes: Vec<_> = style().split(":root").skip(1).take(2).collect();
+        assert!(themes[1].contains("--paper: #14181c"), "the second theme is the dark one");
+        for theme in themes {
+            let luminance_of = |name: &str| {
+                let (_, colour) = theme.split_once(&format!("--{name}: ")).unwrap();
+                luminance(colour.split(';').next().unwrap())
+            };
+            for ground in ["paper", "soft"] {
+                for text in ["ink", "quiet", "link", "good", "bad", "unofficial"] {
+                    let [text_light, ground_light] = [text, ground].map(luminance_of);
+                    let light = text_light.max(ground_light) + 0.05;
+                    let dark = text_light.min(ground_light) + 0.05;
+                    assert!(light / dark >= 4.5, "{text} on {ground}: {}", light / dark);
+                }
+            }
+        }
+    }
+}

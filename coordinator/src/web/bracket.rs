@@ -1,5 +1,6 @@
 //! The page of a bracket: a list of meetings for each round.
 
+use arbiter_replay::number_text;
 use axum::extract::{Path, Query};
 use axum::response::Response;
 use maud::{Markup, html};
@@ -127,7 +128,7 @@ fn show_meeting(tournament: &TournamentLinks, meeting: &BracketMeeting) -> Marku
 }
 
 fn score(bot: &BracketBot) -> String {
-    let parts: Vec<_> = bot.score.iter().map(ToString::to_string).collect();
+    let parts: Vec<_> = bot.score.iter().map(number_text).collect();
     parts.join(" ")
 }
 

@@ -2,6 +2,7 @@
 //! durations.
 
 use arbiter_proto::v1::RankSet;
+use arbiter_replay::number_text;
 use maud::{Markup, html};
 
 use super::layout;
@@ -41,8 +42,8 @@ pub(super) fn interval(interval: Interval, range: (f64, f64)) -> Markup {
     let at = |value| format!("{:.2}", 2.0 + 96.0 * position(value, range));
     let (low, high) = interval.ends();
     let label = match interval.margin {
-        Some(margin) => format!("{:.3} ± {margin:.3}", interval.mean),
-        None => format!("{:.3}", interval.mean),
+        Some(margin) => number_text(format!("{:.3} ± {margin:.3}", interval.mean)),
+        None => number_text(format!("{:.3}", interval.mean)),
     };
     html! {
         svg.interval viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label=(label) {
@@ -86,12 +87,12 @@ pub(super) fn means_over_editions(points: &[(i32, f64)]) -> Markup {
             title { "Mean score by edition" }
             @for value in [span.0, f64::midpoint(span.0, span.1), span.1] {
                 line.scale x1="36" x2="390" y1=(y(value)) y2=(y(value)) {}
-                text.left x="34" y=(y(value)) { (format!("{value:.2}")) }
+                text.left x="34" y=(y(value)) { (number_text(format!("{value:.2}"))) }
             }
             polyline points=(line.join(" ")) {}
             @for (index, (edition, mean)) in points.iter().enumerate() {
                 circle cx=(x(index)) cy=(y(*mean)) r="3.5" {
-                    title { "Edition " (edition) ": " (format!("{mean:.3}")) }
+                    title { "Edition " (edition) ": " (number_text(format!("{mean:.3}"))) }
                 }
                 text x=(x(index)) y="150" { (edition) }
             }

@@ -31,7 +31,7 @@ pub(super) async fn show(
 
 fn page(name: &str, replay: &Replay) -> Markup {
     let bots: Vec<_> = replay.overview().names.iter().map(ToString::to_string).collect();
-    let title = format!("{}: match {name}", bots.join(", "));
+    let title = format!("{}: {}", bots.join(", "), layout::match_title(name));
     let path = layout::match_path(name);
     let body = html! {
         h1 { a href=(path) target="_blank" rel="noopener" { (title) } }
@@ -42,7 +42,7 @@ fn page(name: &str, replay: &Replay) -> Markup {
 
 /// The page in place of a replay that is not shown.
 fn refusal(name: &str, error: &WebError) -> Markup {
-    let title = format!("Match {name}");
+    let title = layout::label(&layout::match_title(name));
     let path = layout::match_path(name);
     let body = html! {
         h1 { a href=(path) target="_blank" rel="noopener" { (title) } }

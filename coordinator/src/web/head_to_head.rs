@@ -1,5 +1,7 @@
 //! The head-to-head page: wins, draws and losses between the bots of a leaderboard.
 
+use std::cmp::Ordering;
+
 use arbiter_proto::v1::LeaderboardRef;
 use arbiter_ranking::{HeadToHead, HeadToHeads, PairFilter};
 use axum::extract::{Path, Query};
@@ -55,8 +57,8 @@ async fn content(
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
     Ok(html! {
         p {
-            "Results of " (layout::edition_label(edition.number, status)) ". Each cell shows wins–draws–losses of the row's bot against "
-            "the column's bot, and links to their matches. At a table, the bot with the higher score wins."
+            "Results of " (layout::edition_label(edition.number, status)) ". "
+            (legend(", and links to their matches"))
         }
         (matrix((&links, edition.number), &board, &meetings, &shown))
         nav.paging aria-label="Pages" {
@@ -98,10 +100,25 @@ fn matrix(
 /// Wins, draws and losses, coloured by the balance, with a link to the matches.
 fn cell(result: Option<HeadToHead>, matches: &str) -> Markup {
     let Some(result) = result else { return html! { td.none {} } };
-    let class = match result.won.cmp(&result.lost) {
-        std::cmp::Ordering::Greater => "better",
-        std::cmp::Ordering::Equal => "even",
-        std::cmp::Ordering::Less => "worse",
-    };
+    let class = balance(result.won.cmp(&result.lost));
     html! { td class=(class) { a href=(matches) { (result.won) "–" (result.drawn) "–" (result.lost) } } }
+}
+
+/// The CSS class of a cell, by the comparison of wins with losses.
+pub(super) fn balance(wins_with_losses: Ordering) -> &'static str {
+    match wins_with_losses {
+        Ordering::Greater => "better",
+        Ordering::Equal => "even",
+        Ordering::Less => "worse",
+    }
+}
+
+/// What the cells show, and what their colours mean. `links` says what a cell links to.
+pub(super) fn legend(links: &str) -> Markup {
+    html! {
+        "Each cell shows wins–draws–losses of the row's bot against the column's bot" (links) ". "
+        span.better { "Green" } ": it won more often than it lost. "
+        span.worse { "Red" } ": it lost more often. "
+        "At a table, the bot with the higher score wins."
+    }
 }

@@ -6,7 +6,7 @@ use arbiter_games::Micros;
 use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{Edition, MatchSeat};
-use arbiter_replay::without_bidi_controls;
+use arbiter_replay::{number_text, without_bidi_controls};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
@@ -160,6 +160,12 @@ pub(super) fn match_path(name: &str) -> String {
     format!("/t/{tournament}/matches/{number}")
 }
 
+/// What a match is called on pages of other sites, by the name of the match: `match 7 of spring`.
+pub(super) fn match_title(name: &str) -> String {
+    let (tournament, number) = name.split_once('/').unwrap_or((name, ""));
+    format!("match {number} of {tournament}")
+}
+
 /// Links to matches, by their numbers.
 pub(super) fn match_numbers(names: &[String]) -> Markup {
     html! {
@@ -230,7 +236,7 @@ pub(super) fn end_of_sentence(message: &str) -> Markup {
 
 /// The components of a score, separated by commas.
 pub(super) fn format_score(score: &[i64]) -> String {
-    let numbers: Vec<_> = score.iter().map(ToString::to_string).collect();
+    let numbers: Vec<_> = score.iter().map(number_text).collect();
     numbers.join(", ")
 }
 
@@ -243,7 +249,7 @@ pub(super) fn score_heads(columns: &[String]) -> Markup {
 pub(super) fn score_cells(score: &[i64], columns: usize) -> Markup {
     html! {
         @for column in 0..columns {
-            td.number.score { @if let Some(number) = score.get(column) { (number) } }
+            td.number.score { @if let Some(number) = score.get(column) { (number_text(number)) } }
         }
     }
 }

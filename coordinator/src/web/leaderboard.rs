@@ -6,7 +6,7 @@ use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{
     GetRankingRequest, GetRankingResponse, LeaderboardRef, Standing, Tournament,
 };
-
+use arbiter_replay::number_text;
 use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
 use maud::{Markup, PreEscaped, html};
@@ -172,7 +172,7 @@ pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse
                 @for place in &board.standings {
                     tr data-bot=(place.bot) {
                         td.number { (rank(place.rank, place.tied)) }
-                        td.bot { (tournament.bot(&place.bot)) @if has_owners { " " (owner(place)) } }
+                        td.bot { (tournament.bot(&place.bot)) @if has_owners { (owner(tournament, place)) } }
                         @for number in score(place, board.columns.len()) { td.number.score { (number) } }
                         td.number { (mean(place)) }
                         td.number { (place.matches) }
@@ -211,21 +211,24 @@ pub(super) fn has_owners(standings: &[Standing]) -> bool {
 }
 
 /// One number for each column; zeros for a bot without matches.
-pub(super) fn score(place: &Standing, columns: usize) -> impl Iterator<Item = &str> {
-    (0..columns).map(|column| place.score.get(column).map_or("0", String::as_str))
+pub(super) fn score(place: &Standing, columns: usize) -> impl Iterator<Item = String> {
+    (0..columns).map(|column| number_text(place.score.get(column).map_or("0", String::as_str)))
 }
 
-/// The owner of a bot, or that it is a house bot.
-pub(super) fn owner(place: &Standing) -> Markup {
+/// What stands beside the name of a bot: its owner, unless the name has it, or that it is a house
+/// bot.
+pub(super) fn owner(links: &TournamentLinks, place: &Standing) -> Markup {
     html! {
-        @if place.owner.is_empty() { span.owner { "house bot" } }
-        @else { span.owner { (place.owner) } }
+        @if place.owner.is_empty() { " " span.owner { "house bot" } }
+        @else if let Some(owner) = links.owner_beside(&place.bot, &place.owner) {
+            " " span.owner { (owner) }
+        }
     }
 }
 
 /// A mean.
 pub(super) fn mean(place: &Standing) -> String {
-    format!("{:.3}", place.mean)
+    number_text(format!("{:.3}", place.mean))
 }
 
 /// The number of forfeits of each kind that occurred.
@@ -248,5 +251,30 @@ fn paging(page_query: &LeaderboardQuery, board: &GetRankingResponse) -> Markup {
             }
             @if next < board.bots { a rel="next" href={ "?" (page_query.to_query(next)) } { "Next page" } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn negative_scores_have_minus_signs_on_pages_and_hyphens_in_data() {
+        let place = Standing {
+            bot: "a-b".to_owned(),
+            score: vec!["-3".to_owned()],
+            mean: -1.5,
+            ..Standing::default()
+        };
+        let columns = vec!["points".to_owned(), "tricks".to_owned()];
+        let standings_list = vec![place.clone()];
+        let board = GetRankingResponse { columns, standings: standings_list, ..Default::default() };
+        let links = TournamentLinks::among("cup", &[]);
+        let markup = standings(&links, &board).into_string();
+        for cell in [">−3<", ">−1.500<", ">0<", ">a-b<"] {
+            assert!(markup.contains(cell), "{cell}: {markup}");
+        }
+        let csv = super::super::csv_export::ranking_text(&board.columns, &[place], true);
+        assert!(String::from_utf8_lossy(&csv).contains(",-3,0,-1.5,"), "{csv:?}");
     }
 }

@@ -23,8 +23,24 @@ const TABLE_END: &str = "</div>\n";
 /// Renders a text. Its headings are one level lower, below the heading of the page. Their ids begin
 /// with `prefix`, so that they differ from those of the page and of other texts on it.
 pub(super) fn render(text: &str, prefix: &str) -> Markup {
-    let mut filter =
-        Filter { prefix, events: Vec::new(), open: Vec::new(), heading: None, ids: HashSet::new() };
+    render_with_paths(text, prefix, &|path| Some(path.to_owned()))
+}
+
+/// Like [`render`] for a page that is not on this server. `page` gives the link to write for a path
+/// of this server. If there is none, the text of the link remains.
+pub(super) fn render_with_paths(
+    text: &str,
+    prefix: &str,
+    page: &dyn Fn(&str) -> Option<String>,
+) -> Markup {
+    let mut filter = Filter {
+        prefix,
+        page,
+        events: Vec::new(),
+        open: Vec::new(),
+        heading: None,
+        ids: HashSet::new(),
+    };
     for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
         filter.add(event);
     }
@@ -37,6 +53,8 @@ pub(super) fn render(text: &str, prefix: &str) -> Markup {
 struct Filter<'a> {
     /// The beginning of the ids of headings.
     prefix: &'a str,
+    /// The link to write for a path of this server.
+    page: &'a dyn Fn(&str) -> Option<String>,
     events: Vec<Event<'a>>,
     /// Whether each open element is kept.
     open: Vec<bool>,
@@ -128,13 +146,13 @@ impl<'a> Filter<'a> {
         if let Some(name) = target.strip_prefix('#') {
             return Some(format!("#{}{}", self.prefix, slug(name)));
         }
-        let is_site = ["http://", "https://"].iter().any(|scheme| {
-            target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
-        });
+        if is_site(target) {
+            return Some(target.to_owned());
+        }
         // Browsers take `//` and `/\` for the beginning of another site.
         let is_path = target.starts_with('/') && !target.starts_with("//");
         let is_plain = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-        (is_site || is_path && is_plain).then(|| target.to_owned())
+        if is_path && is_plain { (self.page)(target) } else { None }
     }
 
     /// Gives the heading that ended an id, unless an earlier one has it.
@@ -149,9 +167,16 @@ impl<'a> Filter<'a> {
     }
 }
 
+/// Whether a link leads to a site by its whole address.
+fn is_site(target: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| {
+        target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+    })
+}
+
 /// The first tag of a link.
 fn link(target: &str) -> String {
-    let rel = (!target.starts_with(['#', '/'])).then_some("nofollow noopener");
+    let rel = is_site(target).then_some("nofollow noopener");
     let element = html! { a href=(target) rel=[rel] {} }.into_string();
     element.trim_end_matches("</a>").to_owned()
 }
@@ -217,6 +242,15 @@ mod tests {
             ),
             "{html}"
         );
+    }
+
+    #[test]
+    fn links_of_a_copy_lead_to_its_pages_or_are_text() {
+        let text = "[a](/t/cup/bots) [b](/t/cup/submit) [c](#d) [e](https://example.org)";
+        let page = |path: &str| (path == "/t/cup/bots").then(|| "bots.html".to_owned());
+        let html = render_with_paths(text, "about-", &page).into_string();
+        assert!(html.contains("<a href=\"bots.html\">a</a> b <a href=\"#about-d\">"), "{html}");
+        assert!(html.contains("<a href=\"https://example.org\" rel="), "{html}");
     }
 
     /// Each text grows much more than its length if a renderer is careless.

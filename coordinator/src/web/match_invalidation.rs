@@ -1,6 +1,7 @@
 //! Declaring matches void in a browser: choose the matches, preview the effect, confirm.
 
 use arbiter_proto::v1::{VoidMatchesRequest, VoidMatchesResponse, VoidStanding};
+use arbiter_replay::number_text;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -211,10 +212,10 @@ fn comparison_table(tournament: &TournamentLinks, response: &VoidMatchesResponse
         html! {
             td.number { (leaderboard::rank(*rank, false)) }
             td.number { (leaderboard::rank(*rank_without, false)) }
-            td.number { @if change != 0 { (format!("{change:+}")) } }
+            td.number { @if change != 0 { (number_text(format!("{change:+}"))) } }
             td { (tournament.bot(bot)) }
-            td.number { (score.join(" ")) }
-            td.number { (score_without.join(" ")) }
+            td.number { (number_text(score.join(" "))) }
+            td.number { (number_text(score_without.join(" "))) }
         }
     };
     layout::table(

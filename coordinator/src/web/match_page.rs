@@ -83,7 +83,8 @@ pub(super) async fn show(
         (details(&status, edition))
         (data_links("Data of this match", &[DataLink::Json(format!("tournaments/{tournament}/matches/{number}"))]))
     };
-    let title = format!("Match {name}");
+    // The tournament is above it, in the breadcrumbs.
+    let title = format!("Match {number}");
     let bots: Vec<_> = status.seats.iter().map(|seat| links.label(&seat.bot)).collect();
     let page = if bots.is_empty() {
         TournamentPage::below(&status.tournament, Tab::Matches, title)
@@ -100,7 +101,7 @@ fn embed_code(name: &str, headers: &HeaderMap) -> Markup {
     let scheme = text("x-forwarded-proto").unwrap_or("http");
     let host = text(header::HOST.as_str()).unwrap_or_default();
     let address = format!("{scheme}://{host}{}/embed", layout::match_path(name));
-    let code = html! { iframe src=(address) title={ "Match " (name) } width="800" height="640" {} };
+    let code = html! { iframe src=(address) title=(layout::label(&layout::match_title(name))) width="800" height="640" {} };
     html! {
         details.embed {
             summary { "Embed this replay" }

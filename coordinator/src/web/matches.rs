@@ -175,7 +175,7 @@ async fn content(
                 a rel="next" href=(query.link(Some(last))) { "Next page" }
             }
         }
-        p { a href={ "/t/" (tournament) "/schedule" } { "Planned matches" } }
+        p { a href={ "/t/" (tournament) "/schedule" } { "Schedule" } ": all matches that are planned." }
         (query.data_links(tournament))
     })
 }
@@ -220,8 +220,8 @@ fn no_matches(tournament: &str, query: &MatchesQuery) -> Markup {
             p { "No match meets these conditions. " a href={ "/t/" (tournament) "/matches" } { "Show all matches" } }
         } @else {
             p {
-                "No match has been played yet. The "
-                a href={ "/t/" (tournament) "/schedule" } { "schedule" } " shows what is planned."
+                "No match has been played yet. "
+                a href={ "/t/" (tournament) "/schedule" } { "Schedule" } ": all matches that are planned."
             }
         }
     }

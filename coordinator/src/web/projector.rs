@@ -120,7 +120,7 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
                 @for place in &board.standings {
                     tr {
                         td.number { (leaderboard::rank(place.rank, place.tied)) }
-                        td.bot { (links.label(&place.bot)) @if place.rank == 0 { " " (leaderboard::owner(place)) } }
+                        td.bot { (links.label(&place.bot)) @if place.rank == 0 { (leaderboard::owner(links, place)) } }
                         @for number in leaderboard::score(place, board.columns.len()) {
                             td.number.score { (number) }
                         }

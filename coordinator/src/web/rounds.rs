@@ -4,6 +4,7 @@ use arbiter_proto::v1::{
     GetRoundsRequest, GetRoundsResponse, MeetingBot, RoundsStage, StageMeeting, StageRound,
     StageStanding,
 };
+use arbiter_replay::number_text;
 use axum::extract::{Path, Query};
 use axum::response::Response;
 use maud::{Markup, html};
@@ -223,8 +224,8 @@ fn standings(
             td.number { (leaderboard::rank(row.rank, row.tied)) }
             td { (tournament.bot(&row.bot)) }
             @if !row.group.is_empty() { td { (row.group) } }
-            @for number in numbers(row) { td.number { (number) } }
-            @for number in &row.score { td.number { (number) } }
+            @for number in numbers(row) { td.number { (number_text(number)) } }
+            @for number in &row.score { td.number { (number_text(number)) } }
             @if marks { td { @if row.advanced { "yes" } } }
         }
     };
@@ -271,7 +272,7 @@ fn pairings(tournament: &TournamentLinks, round: &StageRound) -> Markup {
     let bot = |bot: Option<&MeetingBot>| {
         html! {
             td { @if let Some(bot) = bot { (tournament.bot(&bot.bot)) } @else { "bye" } }
-            td.number { @if let Some(points) = bot.and_then(|bot| bot.points) { (points) } }
+            td.number { @if let Some(points) = bot.and_then(|bot| bot.points) { (number_text(points)) } }
         }
     };
     let row = |meeting: &StageMeeting| {

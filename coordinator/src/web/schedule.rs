@@ -1,4 +1,4 @@
-//! The schedule of an edition: all planned matches, and the certificate of their balance.
+//! The schedule of an edition: all planned matches, and how balanced they are.
 
 use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{self, CertifyEditionRequest, ListMatchesRequest};
@@ -11,13 +11,13 @@ use serde::Deserialize;
 use super::api::escape;
 use super::data_links::{DataLink, data_links};
 use super::error::{WebError, none_if};
-use super::layout;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
+use super::{balance, layout};
 use crate::db::entrants::Roster;
 use crate::db::matches::Match;
-use crate::service::{ErrorKind, Planned, counted_certificate};
+use crate::service::{ErrorKind, Planned};
 use crate::tournament::beacon::seed_origin;
 
 const MATCHES_PER_PAGE: u32 = 100;
@@ -85,9 +85,12 @@ async fn content(
             "Edition " (edition.number) ": " (layout::count(edition.matches, "match", "matches"))
             @if edition.open_ended { " so far; results can add more" } "."
         }
-        @if let Some(certificate) = &certificate { (certificate_section(certificate)) }
+        @if let Some(certificate) = &certificate { (balance::section(certificate)) }
         @if !certifies && edition.matches > 0 {
-            p { "This schedule is too large to certify here. Run " code { "arbiter tournament schedule " (tournament) " --certificate" } "." }
+            p {
+                "This schedule is too large to count its balance here. To count it, run "
+                code { "arbiter tournament schedule " (tournament) " --certificate" } "."
+            }
             p { (seed_origin(beacon.as_ref(), edition.number)) }
         }
         (seat_count_table(links, &roster, &seat_counts))
@@ -120,29 +123,6 @@ async fn certificate(
     let request = CertifyEditionRequest { tournament, edition, next: false, fresh: false };
     let certificate = session.service.certify_edition(&session.caller, request).await;
     none_if(&[ErrorKind::FailedPrecondition], certificate)
-}
-
-fn certificate_section(certificate: &v1::Certificate) -> Markup {
-    if !certificate.not_counted.is_empty() {
-        return html! {
-            section.certificate aria-labelledby="certificate" {
-                h2 #certificate { "Certificate" }
-                p { strong { "Balance not certified" } ": " (certificate.not_counted) "." }
-                p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
-            }
-        };
-    }
-    html! {
-        section.certificate aria-labelledby="certificate" {
-            h2 #certificate { "Certificate" }
-            @if !certificate.plan.is_empty() { p { "Plan: " (certificate.plan) "." } }
-            p { "Counted from the matches themselves:" }
-            pre { (counted_certificate(certificate)) }
-            p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
-            @if certificate.broken_promise.is_empty() { p { strong { "Verified" } ": the schedule is as balanced as promised." } }
-            @else { p.error-message { "The schedule is not as balanced as promised: " (certificate.broken_promise) } }
-        }
-    }
 }
 
 /// The number of matches of each bot, in total and in each seat.

@@ -4,6 +4,7 @@
 //! have the style of the web interface and no script. Each function here returns a whole page; who
 //! calls it fetches the data and writes the files at the paths that [`paths`] names.
 
+mod links;
 mod meetings;
 pub mod paths;
 
@@ -12,17 +13,16 @@ use arbiter_proto::v1::{
     Bot, Certificate, Edition, GetRankingResponse, GetStatisticsResponse, MatchStatus, Standing,
     Tournament,
 };
-use arbiter_replay::{ShownNames, without_bidi_controls};
+use arbiter_replay::{ShownNames, number_text, without_bidi_controls};
 use maud::{DOCTYPE, Markup, html};
 
+pub use self::links::LinkedPages;
 pub use self::meetings::Meetings;
 pub use super::csv_export::{MatchTable, bots_text, ranking_text, statistics_text};
 use super::layout::{self, count, label};
 use super::settings_in_words::topics;
 use super::tournament_links::TournamentLinks;
-use super::{about, markdown, rehearsal};
-use crate::service::counted_certificate;
-use crate::tournament::beacon::seed_origin;
+use super::{about, balance, head_to_head, leaderboard, markdown, rehearsal};
 use crate::tournament::file::TournamentFile;
 
 /// The style sheet, at [`paths::STYLE`]. Its icon is in the same folder.
@@ -115,13 +115,21 @@ impl StaticSite {
         without_bidi_controls(page.into_string())
     }
 
-    /// The first page: description, leaderboard and editions. `editions` are those with a page.
-    pub fn index(&self, ranking: &GetRankingResponse, editions: &[i32]) -> String {
+    /// A text with Markdown. Its links to pages of the tournament lead to those of the site.
+    fn markdown(&self, text: &str, prefix: &str, pages: &LinkedPages) -> Markup {
+        let has_statistics = self.tabs.iter().any(|(_, path)| *path == paths::STATISTICS);
+        let pages = LinkedPages { has_statistics, ..pages.clone() };
+        markdown::render_with_paths(text, prefix, &|path| pages.find(&self.tournament.name, path))
+    }
+
+    /// The first page: description, leaderboard and editions. `pages` are those that the
+    /// description and the list of editions can link to.
+    pub fn index(&self, ranking: &GetRankingResponse, pages: &LinkedPages) -> String {
         let description = &self.tournament.description;
         let state = &self.tournament.state;
         let body = html! {
             @if !description.is_empty() {
-                article.guide { (markdown::render(description, "about-")) }
+                article.guide { (self.markdown(description, "about-", pages)) }
             }
             @if !self.tournament.rehearsal_of.is_empty() {
                 p { strong { "Rehearsal of " (self.tournament.rehearsal_of) } ": its leaderboard is never official." }
@@ -135,7 +143,7 @@ impl StaticSite {
             (self.leaderboard(ranking))
             h2 { "Editions" }
             p { (rehearsal::what_editions_are(!self.tournament.rehearsal_of.is_empty())) }
-            (self.editions(editions))
+            (self.editions(&pages.rankings))
         };
         self.page(paths::INDEX, self.title(), &body)
     }
@@ -167,15 +175,16 @@ impl StaticSite {
                 td.number { (rank(place.rank, place.tied)) }
                 th scope="row" {
                     (self.names.label(&place.bot))
-                    @if !place.owner.is_empty() { " (" (place.owner) ")" }
-                    @else if place.rank == 0 { " (house bot)" }
+                    @if let Some(owner) = self.names.owner_beside(&place.bot, &place.owner) {
+                        " (" (owner) ")"
+                    } @else if place.owner.is_empty() && place.rank == 0 { " (house bot)" }
                 }
                 td.number { (place.version) }
                 td.number { (place.matches) }
-                @for index in 0..ranking.columns.len() {
-                    td.number { (place.score.get(index).map_or("0", String::as_str)) }
+                @for number in leaderboard::score(place, ranking.columns.len()) {
+                    td.number { (number) }
                 }
-                td.number { (format!("{:.3}", place.mean)) }
+                td.number { (leaderboard::mean(place)) }
                 td.number { (place.forfeits.iter().sum::<i64>()) }
                 td.number { (place.bad_answers) }
             }
@@ -227,12 +236,12 @@ impl StaticSite {
                 td.number { (rank(bot.rank, bot.tied)) }
                 th scope="row" { (self.names.label(&bot.bot)) }
                 td.number { (bot.matches) }
-                td.number { (format!("{:.3}", bot.mean)) (margin(bot.margin, 3)) }
+                td.number { (number_text(format!("{:.3}", bot.mean))) (margin(bot.margin, 3)) }
                 td.number {
                     @if let Some(ranks) = &bot.rank_set { (ranks.best) "–" (ranks.worst) } @else { "–" }
                 }
                 td.number {
-                    @if let Some(rating) = bot.rating { (format!("{rating:.0}")) (margin(bot.rating_margin, 0)) }
+                    @if let Some(rating) = bot.rating { (number_text(format!("{rating:.0}"))) (margin(bot.rating_margin, 0)) }
                     @else { "–" }
                 }
             }
@@ -257,18 +266,17 @@ impl StaticSite {
             html! {
                 th scope="row" { (self.names.label(bot)) }
                 @for other in &bots {
-                    td { @match meetings.of(bot, other) {
-                        Some([won, drawn, lost]) => { (won) "–" (drawn) "–" (lost) },
-                        None => {},
-                    } }
+                    @match meetings.of(bot, other) {
+                        Some([won, drawn, lost]) => {
+                            td class=(head_to_head::balance(won.cmp(&lost))) { (won) "–" (drawn) "–" (lost) }
+                        }
+                        None => td.none {},
+                    }
                 }
             }
         });
         let body = html! {
-            p {
-                "Edition " (ranking.edition) ". Each cell shows wins–draws–losses of the row's bot against "
-                "the column's bot. At a table, the bot with the higher score wins."
-            }
+            p { "Edition " (ranking.edition) ". " (head_to_head::legend("")) }
             (layout::table("Head to head", "matrix", &heads, rows))
         };
         self.page(paths::HEAD_TO_HEAD, "Head to head", &body)
@@ -313,11 +321,11 @@ impl StaticSite {
     }
 
     /// How to write a bot: the text of the game, if there is one, as Markdown.
-    pub fn how_to_play(&self, text: &str) -> String {
+    pub fn how_to_play(&self, text: &str, pages: &LinkedPages) -> String {
         let body = html! {
             @if text.is_empty() {
                 p { "The game is a game package. Its packed file is among the data; it contains the text for authors of bots." }
-            } @else { article.guide { (markdown::render(text, "guide-")) } }
+            } @else { article.guide { (self.markdown(text, "guide-", pages)) } }
         };
         self.page(paths::HOW_TO_PLAY, "How to play", &body)
     }
@@ -338,7 +346,7 @@ impl StaticSite {
             h2 { "Seed" }
             p { "All randomness follows from the seed. Its hash was published first, so the seed cannot be chosen later." }
             (about::randomness(&self.tournament))
-            @if let Some(certificate) = certificate { (certificate_section(certificate)) }
+            @if let Some(certificate) = certificate { (balance::section(certificate)) }
         };
         self.page(paths::ABOUT, "Seed and settings", &body)
     }
@@ -357,24 +365,6 @@ impl StaticSite {
             }
         };
         self.page(paths::DATA, "Data", &body)
-    }
-}
-
-fn certificate_section(certificate: &Certificate) -> Markup {
-    html! {
-        h2 { "Certificate" }
-        @if certificate.not_counted.is_empty() {
-            p { "Counted from the matches themselves:" }
-            pre { (counted_certificate(certificate)) }
-            @if certificate.broken_promise.is_empty() {
-                p { strong { "Verified" } ": the schedule is as balanced as promised." }
-            } @else {
-                p { "The schedule is not as balanced as promised: " (certificate.broken_promise) }
-            }
-        } @else {
-            p { strong { "Balance not certified" } ": " (certificate.not_counted) "." }
-        }
-        p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
     }
 }
 

@@ -8,6 +8,7 @@ use arbiter_proto::v1::{
     RankSet,
 };
 use arbiter_ranking::statistics::text;
+use arbiter_replay::number_text;
 use axum::extract::{Path, Query};
 use axum::response::Response;
 use maud::{Markup, html};
@@ -206,11 +207,11 @@ fn table(
                         td.number { (row.rank_set.map_or_else(|| DASH.to_owned(), possible_ranks)) }
                         td.drawn { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
                         @if has_matches(row) {
-                            td.number { (format!("{:.3}", row.mean)) }
+                            td.number { (number_text(format!("{:.3}", row.mean))) }
                             td { (chart::interval(interval(row), range)) }
                         } @else { td.number { (DASH) } td {} }
                         @for top in TOP { td.number { (dashed(text::percent(row.top.get(top - 1).copied()))) } }
-                        td.number { (dashed(text::rating(row.rating, row.rating_margin))) }
+                        td.number { (number_text(dashed(text::rating(row.rating, row.rating_margin)))) }
                         td.number { (dashed(text::needed(row.matches_needed, row.margin))) }
                     }
                 }

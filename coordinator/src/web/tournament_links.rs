@@ -52,6 +52,12 @@ impl TournamentLinks {
         if is_unique { short } else { bot }
     }
 
+    /// The owner of a bot, if the bot's label does not name the owner already.
+    pub(super) fn owner_beside<'a>(&self, bot: &str, owner: &'a str) -> Option<&'a str> {
+        let is_named = split_owner(self.label(bot)).0 == Some(owner);
+        Some(owner).filter(|owner| !owner.is_empty() && !is_named)
+    }
+
     /// The names of these bots to show in replays instead of those in the records.
     pub(super) fn in_replays<'a>(&self, bots: impl Iterator<Item = &'a str>) -> ShownNames {
         let names = bots.filter_map(|bot| {

@@ -5,6 +5,7 @@ use arbiter_proto::v1::{
     SuspendWorkerRequest,
 };
 use arbiter_ranking::residual;
+use arbiter_replay::number_text;
 use axum::extract::Query;
 use axum::response::Redirect;
 use maud::{Markup, html};
@@ -113,9 +114,9 @@ fn table(workers: &[AuditedWorker]) -> Markup {
             td.number { (worker.shadows_disagreed) }
             td.number {
                 (worker.clock_forfeits)
-                " (" (format!("{:.1}", worker.clock_forfeits_of_others)) ")"
+                " (" (number_text(format!("{:.1}", worker.clock_forfeits_of_others))) ")"
             }
-            td.number { @if let Some(p) = worker.residual_p { (residual::format_probability(p)) } }
+            td.number { @if let Some(p) = worker.residual_p { (number_text(residual::format_probability(p))) } }
         }
     };
     layout::table("Workers", "audit", &heads, workers.iter().map(row))

@@ -13,7 +13,8 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use arbiter_coordinator::web::static_site::{
-    self, MatchTable, Meetings, StaticSite, bots_text, paths, ranking_text, statistics_text,
+    self, LinkedPages, MatchTable, Meetings, StaticSite, bots_text, paths, ranking_text,
+    statistics_text,
 };
 use arbiter_games::Games;
 use arbiter_proto::ids::{MatchName, MatchNumber};
@@ -94,8 +95,10 @@ impl SiteExport<'_> {
         }
         let has_statistics = fetched.statistics.is_some();
         let site = StaticSite::new(fetched.tournament.clone(), &fetched.bots, has_statistics);
-        self.write_pages(server, &writer, &site, &fetched).await?;
+        let rankings = self.write_pages(server, &writer, &site, &fetched).await?;
         let replays = self.write_replays(server, &writer, &site, &matches).await?;
+        let pages = LinkedPages::new(edition, &rankings, &replays);
+        self.write_texts(&writer, &site, &fetched, &pages)?;
         self.write_matches(server, &writer, &site, &fetched, &replays).await?;
         writer.write(MARKER, "A site of arbiter tournament export. It may be replaced.\n")?;
         let name = &fetched.tournament.name;
@@ -126,14 +129,15 @@ impl SiteExport<'_> {
         Ok(Fetched { tournament, ranking, statistics, certificate, bots })
     }
 
-    /// Writes all pages but those of matches and replays.
+    /// Writes all pages but those of matches, replays and texts. Returns the editions whose
+    /// leaderboards have a page.
     async fn write_pages(
         &self,
         server: &Server,
         writer: &SiteWriter,
         site: &StaticSite,
         fetched: &Fetched,
-    ) -> Result<(), Failure> {
+    ) -> Result<Vec<i32>, Failure> {
         let Fetched { tournament, ranking, statistics, certificate, bots } = fetched;
         let mut shown_editions = Vec::new();
         for edition in &tournament.editions {
@@ -154,7 +158,6 @@ impl SiteExport<'_> {
             writer.write(&file, ranking_text(&ranking.columns, &ranking.standings, true))?;
             shown_editions.push(number);
         }
-        writer.write(paths::INDEX, site.index(ranking, &shown_editions))?;
         let standing = |bot: &Bot| -> Option<&Standing> {
             ranking.standings.iter().find(|place| place.bot == bot.name)
         };
@@ -166,12 +169,24 @@ impl SiteExport<'_> {
             writer.write(paths::STATISTICS, site.statistics(all))?;
             writer.write(&data_file("statistics.csv"), statistics_text(&all.statistics))?;
         }
-        let game = self.games.iter().find(|game| game.name == tournament.game);
-        let guide = game.map(|game| game.guide.text).unwrap_or_default();
-        writer.write(paths::HOW_TO_PLAY, site.how_to_play(guide))?;
         writer.write(paths::ABOUT, site.about(self.games, certificate.as_ref()))?;
         writer.write(paths::STYLE, static_site::style())?;
-        writer.write(paths::ICON, static_site::icon())
+        writer.write(paths::ICON, static_site::icon())?;
+        Ok(shown_editions)
+    }
+
+    /// Writes the pages with texts, whose links lead to pages that the site has.
+    fn write_texts(
+        &self,
+        writer: &SiteWriter,
+        site: &StaticSite,
+        fetched: &Fetched,
+        pages: &LinkedPages,
+    ) -> Result<(), Failure> {
+        writer.write(paths::INDEX, site.index(&fetched.ranking, pages))?;
+        let game = self.games.iter().find(|game| game.name == fetched.tournament.game);
+        let guide = game.map(|game| game.guide.text).unwrap_or_default();
+        writer.write(paths::HOW_TO_PLAY, site.how_to_play(guide, pages))
     }
 
     /// Writes the replays that everybody may see, and returns the numbers of their matches. With a

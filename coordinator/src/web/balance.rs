@@ -1,0 +1,166 @@
+//! How balanced a schedule is, in sentences: the certificate of an edition.
+
+use std::ops::RangeInclusive;
+
+use arbiter_proto::v1;
+use arbiter_schedule::{Certificate, SameOwnerPairs};
+use maud::{Markup, html};
+
+use super::layout::count;
+use crate::service::counted_certificate;
+use crate::tournament::beacon::seed_origin;
+
+/// The section about the balance of a schedule.
+pub(super) fn section(certificate: &v1::Certificate) -> Markup {
+    let v1::Certificate { plan, not_counted, broken_promise, .. } = certificate;
+    html! {
+        section.certificate aria-labelledby="certificate" {
+            h2 #certificate { "Balance of the schedule" }
+            @if !not_counted.is_empty() {
+                p { strong { "Balance not certified" } ": " (not_counted) "." }
+            } @else {
+                @if !plan.is_empty() { p { "Plan: " (plan) "." } }
+                p { "Counted from the matches themselves:" }
+                ul { @for sentence in sentences(&counted_certificate(certificate)) { li { (sentence) } } }
+                @if broken_promise.is_empty() {
+                    p { strong { "Verified" } ": the schedule is as balanced as promised." }
+                } @else {
+                    p.error-message { "The schedule is not as balanced as promised: " (broken_promise) }
+                }
+            }
+            p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
+        }
+    }
+}
+
+/// The counts of a certificate, a sentence for each.
+fn sentences(counted: &Certificate) -> Vec<String> {
+    let Certificate { bots, seats, matches, matches_of_bot, times_in_seat, .. } = counted;
+    let bots_text = count(u64::try_from(*bots).unwrap_or(u64::MAX), "bot", "bots");
+    let matches_text = count(*matches, "match", "matches");
+    let each = match seats {
+        1 => "one bot in each".to_owned(),
+        seats => format!("{seats} bots in each"),
+    };
+    let mut all = vec![format!("There are {bots_text} and {matches_text}, {each}.")];
+    if *seats > 1 {
+        all.push(meetings(counted));
+    }
+    if let Some(SameOwnerPairs { pairs, meetings }) = counted.same_owner {
+        let pairs_text = count(pairs, "pair", "pairs");
+        all.push(format!(
+            "There are {pairs_text} of bots of one owner. Together they meet {}.",
+            times(&(meetings..=meetings))
+        ));
+    }
+    all.push(format!("Every bot plays {} matches.", range(matches_of_bot)));
+    let seat_times = times(&widened(times_in_seat));
+    all.push(match counted.seat_spread {
+        _ if *seats == 1 => return all,
+        0 => format!("Every bot has each seat {seat_times}."),
+        spread => {
+            format!("Every bot has each seat {seat_times}. For one bot, the numbers differ by at most {spread}.")
+        }
+    });
+    if let Some(spread) = counted.side_spread {
+        all.push(match spread {
+            0 => "When two bots meet, each has seat 1 equally often.".to_owned(),
+            spread => format!(
+                "When two bots meet, the numbers of times that each has seat 1 differ by at most {spread}."
+            ),
+        });
+    }
+    all
+}
+
+/// How often pairs of bots meet.
+fn meetings(counted: &Certificate) -> String {
+    if let Some(number) = counted.exact_meetings() {
+        return format!("Every two bots meet exactly {}.", times(&widened(&(number..=number))));
+    }
+    let pairs = counted.meetings.iter().map(|(number, pairs)| {
+        let pairs_text = count(*pairs, "pair", "pairs");
+        let verb = if *pairs == 1 { "meets" } else { "meet" };
+        match number {
+            0 => format!("{pairs_text} never {verb}"),
+            number => format!("{pairs_text} {verb} {}", times(&widened(&(*number..=*number)))),
+        }
+    });
+    let pairs = pairs.collect::<Vec<_>>().join(", ");
+    match (counted.exact_opponents(), counted.uneven_pairs()) {
+        (Some(number), _) => {
+            let others = count(number, "other", "others");
+            format!("Every bot meets exactly {others}: {pairs}.")
+        }
+        (None, 0) => format!("Bots meet as equally often as possible: {pairs}."),
+        (None, uneven) => format!(
+            "Bots do not meet equally often: {pairs}. In a plan with equal meetings, {} would meet \
+             more or less often.",
+            count(uneven, "pair", "pairs")
+        ),
+    }
+}
+
+fn widened(numbers: &RangeInclusive<u32>) -> RangeInclusive<u64> {
+    u64::from(*numbers.start())..=u64::from(*numbers.end())
+}
+
+/// `once`, `2 times`, `2 to 3 times`.
+fn times(numbers: &RangeInclusive<u64>) -> String {
+    match (*numbers.start(), *numbers.end()) {
+        (1, 1) => "once".to_owned(),
+        _ => format!("{} times", range(numbers)),
+    }
+}
+
+/// A range as text: one number if its ends are equal.
+fn range<N: PartialEq + std::fmt::Display>(numbers: &RangeInclusive<N>) -> String {
+    let least = numbers.start();
+    let most = numbers.end();
+    if least == most { least.to_string() } else { format!("{least} to {most}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(meetings: &[(u32, u64)]) -> Certificate {
+        Certificate {
+            bots: 5,
+            seats: 2,
+            matches: 10,
+            meetings: meetings.to_vec(),
+            same_owner: None,
+            opponents_of_bot: Some(4..=4),
+            matches_of_bot: 4..=4,
+            times_in_seat: 2..=3,
+            seat_spread: 1,
+            side_spread: Some(0),
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_read_without_signs() {
+        let expected = [
+            "There are 5 bots and 10 matches, 2 bots in each.",
+            "Every two bots meet exactly once.",
+            "Every bot plays 4 matches.",
+            "Every bot has each seat 2 to 3 times. For one bot, the numbers differ by at most 1.",
+            "When two bots meet, each has seat 1 equally often.",
+        ];
+        assert_eq!(sentences(&counted(&[(1, 10)])), expected);
+        let even = meetings(&counted(&[(1, 9), (2, 1)]));
+        assert_eq!(
+            even,
+            "Bots meet as equally often as possible: 9 pairs meet once, 1 pair meets 2 times."
+        );
+        let some = meetings(&counted(&[(0, 3), (1, 7)]));
+        assert_eq!(
+            some,
+            "Every bot meets exactly 4 others: 3 pairs never meet, 7 pairs meet once."
+        );
+        let uneven =
+            meetings(&Certificate { opponents_of_bot: None, ..counted(&[(1, 8), (4, 2)]) });
+        assert!(uneven.contains("2 pairs would meet more or less often"), "{uneven}");
+    }
+}
