@@ -88,7 +88,7 @@ impl SourceFile {
     pub fn new(file: &str, contents: Vec<u8>) -> Result<Self, SourceFileError> {
         let to_error = |cause: String| SourceFileError { file: file.to_owned(), cause };
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
-        if !file.chars().all(is_name) || file.starts_with(['-', '.']) {
+        if file.is_empty() || !file.chars().all(is_name) || file.starts_with(['-', '.']) {
             let rule = "use letters, digits, dots, underscores and hyphens";
             return Err(to_error(format!("cannot be the name of a bot's file; {rule}")));
         }
@@ -203,7 +203,7 @@ mod tests {
         assert!(unknown.contains(".py, ") && unknown.contains(".java"), "{unknown}");
         assert!(error("a.py", b"").ends_with("a.py is empty"));
         for name in ["../a.py", "a b.py", "-a.py", "a\n.py", ""] {
-            assert!(error(name, b"x").contains("cannot be the name"), "{name}");
+            assert!(error(name, b"x").contains("cannot be the name"), "{name:?}");
         }
         assert!(error("a.py", &vec![b'x'; MAX_SOURCE_FILE + 1]).contains("larger than 4 MiB"));
     }
