@@ -16,8 +16,8 @@ function startViewer(replay) {
   const ADDRESS_DELAY = 400;
   // How long the last step is shown before the next page, in milliseconds.
   const NEXT_PAGE_DELAY = 8000;
-  // How long a failed request waits before it is sent again, in milliseconds, each time up to a half longer
-  // by chance: many viewers of one server do not return at the same moment.
+  // How long a failed request waits before it is sent again, in milliseconds, each time up to a
+  // half longer by chance: many viewers of one server do not return at the same moment.
   const RETRY_DELAYS = [500, 1000, 2000, 4000];
   // After this time a viewer that plays by itself tries again, in milliseconds.
   const AUTOPLAY_RETRY_DELAY = 30000;
@@ -33,14 +33,18 @@ function startViewer(replay) {
   const chapter = find(".chapter select");
   const link = find("[data-link]");
   const keys = find(".keys");
-  const targets = Object.fromEntries([...replay.querySelectorAll("[data-to]")].map((a) => [a.dataset.to, a]));
+  const links = [...replay.querySelectorAll("[data-to]")];
+  const targets = Object.fromEntries(links.map((a) => [a.dataset.to, a]));
   const chapters = chapter ? [...chapter.options].map((option) => Number(option.value)) : [];
   // Decoded chunks by number, the least recently used first; and those that are on their way.
   const ready = new Map();
   const pending = new Map();
-  // The chunks that could not be loaded. Only the button of the message requests them again.
-  const failed = new Set();
-  const trouble = troubleMessage();
+  // The errors of the chunks that a step waited for in vain. Only the button of the message
+  // requests them again.
+  const failed = new Map();
+  // The chunks that could not be loaded ahead. They are requested again when a step needs them.
+  const failedAhead = new Set();
+  const [trouble, reload] = troubleMessage();
   let troubled = 0;
   let current = Number(range.value);
   let requested = current;
@@ -56,7 +60,8 @@ function startViewer(replay) {
     if (!response.ok) {
       // Other errors will not go away.
       const mayPass = response.status >= 500 || response.status === 429;
-      throw Object.assign(new Error(response.status), { isFinal: !mayPass });
+      const details = { status: response.status, isFinal: !mayPass };
+      throw Object.assign(new Error(response.status), details);
     }
     return response.arrayBuffer();
   }
@@ -75,7 +80,8 @@ function startViewer(replay) {
   }
 
   async function decode(number) {
-    const stream = new Blob([await packed(number)]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const blob = new Blob([await packed(number)]);
+    const stream = blob.stream().pipeThrough(new DecompressionStream("gzip"));
     const [first, ...changes] = await new Response(stream).json();
     const steps = [first];
     for (const operations of changes) steps.push(change(steps[steps.length - 1], operations));
@@ -102,11 +108,8 @@ function startViewer(replay) {
       const loading = decodeWithRetries(number)
         .then((steps) => {
           ready.set(number, steps);
+          failedAhead.delete(number);
           if (ready.size > MAX_CHUNKS) ready.delete(ready.keys().next().value);
-        })
-        .catch((error) => {
-          failed.add(number);
-          throw error;
         })
         .finally(() => pending.delete(number));
       pending.set(number, loading);
@@ -123,7 +126,9 @@ function startViewer(replay) {
     ready.set(number, steps);
     const ahead = number + (playing ? CHUNKS_AHEAD_PLAYING : CHUNKS_AHEAD);
     for (let next = number + 1; next <= ahead && next * STEPS_PER_CHUNK <= last; next += 1) {
-      if (!ready.has(next) && !failed.has(next)) load(next).catch(() => {});
+      if (!ready.has(next) && !failed.has(next) && !failedAhead.has(next)) {
+        load(next).catch(() => failedAhead.add(next));
+      }
     }
     return steps[index % STEPS_PER_CHUNK];
   }
@@ -148,11 +153,13 @@ function startViewer(replay) {
     const index = requested;
     if (html(index) === undefined) {
       const number = Math.floor(index / STEPS_PER_CHUNK);
-      const slow = setTimeout(() => { output.textContent = "Loading …"; }, SLOW);
-      if (!failed.has(number)) await load(number).catch(() => {});
+      const slow = setTimeout(() => {
+        if (index === requested) output.textContent = "Loading …";
+      }, SLOW);
+      if (!failed.has(number)) await load(number).catch((error) => failed.set(number, error));
       clearTimeout(slow);
       if (failed.has(number)) {
-        if (index === requested) fail(index);
+        if (index === requested) fail(index, failed.get(number));
         return;
       }
     }
@@ -163,19 +170,24 @@ function startViewer(replay) {
   }
 
   // Says that a step cannot be loaded. The step before it remains in view.
-  function fail(index) {
+  function fail(index, error) {
     pause();
     troubled = index;
     requested = current;
     range.value = current;
     output.textContent = `${current} of ${last}`;
-    trouble.firstChild.textContent = `Step ${index} could not be loaded. Check your connection. `;
+    let cause = "";
+    if (error.status) cause = `The server refused the request (status ${error.status}). `;
+    else if (replay.dataset.chunks !== undefined) cause = "Check your connection. ";
+    trouble.firstChild.textContent = `Step ${index} could not be loaded. ${cause}`;
+    reload.hidden = !error.status;
     view.before(trouble);
     if (replay.dataset.next) setTimeout(playAgain, AUTOPLAY_RETRY_DELAY);
   }
 
   function tryAgain() {
     failed.clear();
+    failedAhead.clear();
     trouble.remove();
     return show(troubled);
   }
@@ -190,12 +202,17 @@ function startViewer(replay) {
     const message = document.createElement("p");
     message.className = "error-message";
     message.setAttribute("role", "alert");
-    const again = document.createElement("button");
-    again.type = "button";
-    again.textContent = "Try again";
-    again.addEventListener("click", () => tryAgain());
-    message.append("", again);
-    return message;
+    const action = (label, run) => {
+      const element = document.createElement("button");
+      element.type = "button";
+      element.textContent = label;
+      element.addEventListener("click", run);
+      return element;
+    };
+    const again = action("Try again", () => tryAgain());
+    const load = action("Reload the page", () => location.reload());
+    message.append("", again, " ", load);
+    return [message, load];
   }
 
   // Puts the step into the address and the link.
@@ -204,7 +221,8 @@ function startViewer(replay) {
     const query = replay.dataset.chunks === undefined ? "" : `?step=${current}`;
     link.href = `${replay.dataset.page}${query}#step=${current}`;
     clearTimeout(addressTimer);
-    addressTimer = setTimeout(() => history.replaceState(null, "", `#step=${current}`), ADDRESS_DELAY);
+    const name = () => history.replaceState(null, "", `#step=${current}`);
+    addressTimer = setTimeout(name, ADDRESS_DELAY);
   }
 
   function pause() {
@@ -245,7 +263,8 @@ function startViewer(replay) {
 
   function end() {
     pause();
-    if (replay.dataset.next) setTimeout(() => { if (!playing) location.assign(replay.dataset.next); }, NEXT_PAGE_DELAY);
+    const leave = () => { if (!playing) location.assign(replay.dataset.next); };
+    if (replay.dataset.next) setTimeout(leave, NEXT_PAGE_DELAY);
   }
 
   const jump = (step) => { pause(); show(Number(step)); };
@@ -262,7 +281,8 @@ function startViewer(replay) {
   });
   document.addEventListener("keydown", (event) => {
     const target = event.target;
-    if (event.altKey || event.ctrlKey || event.metaKey || target.closest("input, select, textarea")) return;
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (target.closest("input, select, textarea")) return;
     // The same keys scroll a box whose content is wider.
     const box = target.closest("[tabindex]");
     if (box && box.scrollWidth > box.clientWidth) return;
@@ -270,9 +290,19 @@ function startViewer(replay) {
     const on = targets.on?.dataset.step;
     const steps = event.shiftKey
       ? { ArrowLeft: back, ArrowRight: on }
-      : { ArrowLeft: requested - 1, ArrowRight: requested + 1, PageUp: back, PageDown: on, Home: 0, End: last };
+      : {
+        ArrowLeft: requested - 1,
+        ArrowRight: requested + 1,
+        PageUp: back,
+        PageDown: on,
+        Home: 0,
+        End: last,
+      };
     if (steps[event.key] !== undefined) { event.preventDefault(); jump(steps[event.key]); }
-    if (event.key === " " && !target.closest("button, summary, a")) { event.preventDefault(); toggle(); }
+    if (event.key === " " && !target.closest("button, summary, a")) {
+      event.preventDefault();
+      toggle();
+    }
     if (event.key === "?") { event.preventDefault(); keys.open = !keys.open; }
   });
   const stepInHash = () => /^#step=(\d+)$/.exec(location.hash);

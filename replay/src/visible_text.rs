@@ -21,13 +21,17 @@ pub fn without_bidi_controls(text: String) -> String {
 }
 
 /// A number as pages show it. Its minus sign is as wide as a digit; data for programs keeps the
-/// hyphen. A number that is rounded to zero has no sign.
+/// hyphen. A number that is rounded to zero has no sign. A margin may follow the number.
 pub fn number_text(number: impl ToString) -> String {
     let text = number.to_string();
-    match text.strip_prefix('-') {
-        Some(zero) if !zero.contains(|c: char| c.is_ascii_digit() && c != '0') => zero.to_owned(),
-        _ => text.replace('-', "−"),
-    }
+    let unsigned = text.strip_prefix(['-', '+']).filter(|rest| begins_with_zero(rest));
+    unsigned.unwrap_or(&text).replace('-', "−")
+}
+
+/// Whether a text begins with a number that is zero.
+fn begins_with_zero(text: &str) -> bool {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text.starts_with('0') && text[..end].chars().all(|c| c == '0' || c == '.')
 }
 
 #[cfg(test)]
@@ -40,6 +44,9 @@ mod tests {
         assert_eq!(texts.map(number_text), ["−3", "−0.50", "−1.5e−7"]);
         assert_eq!(number_text("-12 ± 3"), "−12 ± 3");
         assert_eq!(number_text(format!("{:.3}", -0.0001)), "0.000");
+        let rounded = ["+0.00", "-0.000 ± 0.012", "-0 ± 3", "-0.5 ± 0.0", "+0.01"];
+        let shown = ["0.00", "0.000 ± 0.012", "0 ± 3", "−0.5 ± 0.0", "+0.01"];
+        assert_eq!(rounded.map(number_text), shown);
         assert_eq!([7, 0].map(number_text), ["7", "0"]);
     }
 

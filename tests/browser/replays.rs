@@ -253,7 +253,8 @@ fn steps_that_fail_are_requested_a_few_times_and_again_on_request() {
     chrome.press(keys::END);
     chrome.wait("the failure is shown", refused);
     let message = chrome.text("#replay .error-message");
-    assert!(message.starts_with(&format!("Step {last} could not be loaded.")), "{message}");
+    let cause = format!("Step {last} could not be loaded. The server refused the request");
+    assert!(message.starts_with(&cause) && message.contains("Reload the page"), "{message}");
     assert_eq!(chrome.run(&format!("return {STEP}")), 0, "the step before remains");
     assert_eq!(requests(), 5, "once, and four times again");
     chrome.press(keys::END);
