@@ -187,6 +187,12 @@ fn parameters_change_until_the_first_edition_is_opened() {
     assert_eq!(keys, ["move_limit", "overline"], "{}", preview.body);
     assert!(preview.body.contains("name=\"param-move_limit\" value=\"800ms\""));
     assert_eq!(limit(up), "700ms");
+    // An error names the field.
+    let wrong = form(&page, &[("param-move_limit", "never")]);
+    let refused = browser.post("/t/cup/edit", &wrong, &[]);
+    let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());
+    let is_in_words = alert.contains("“The time for a reply” ") && !alert.contains("[params]");
+    assert!(refused.status == 400 && is_in_words, "{alert}");
     let applied = browser.post("/t/cup/edit", &format!("{filled}&apply=yes"), &[]);
     assert_eq!(applied.status, 303, "{}", applied.body);
     assert_eq!(limit(up), "800ms");

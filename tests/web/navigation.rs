@@ -188,7 +188,8 @@ fn a_refused_form_says_why_and_shows_what_was_written() {
     let page = browser.page("/t/cup/organise");
     browser.log_in(&server.up.token("organiser --name otto"));
     let form = format!("csrf={}&text=We%20play%20at%20%3Cnoon%3E", csrf(&page));
-    let refused = browser.post("/t/cup/announcements", &form, &[]);
+    let own = format!("Origin: http://{}", browser.address);
+    let refused = browser.post("/t/cup/announcements", &form, &[&own]);
     assert_eq!(refused.status, 403);
     let shown = text(&refused.body);
     assert!(shown.contains("The form is out of date"), "{shown}");
@@ -198,14 +199,22 @@ fn a_refused_form_says_why_and_shows_what_was_written() {
     let foreign = browser.post("/t/cup/announcements", &form, &["Origin: http://evil.example"]);
     assert!(foreign.status == 403 && foreign.body.contains("The form is from another site"));
     assert!(!foreign.body.contains("noon"), "another site cannot choose what a page shows");
+    let unknown = browser.post("/t/cup/announcements", &form, &[]);
+    assert!(unknown.status == 403 && !unknown.body.contains("noon"), "it may be from another site");
 
     // A form that is refused for another reason is not lost either.
     let hash = csrf(&browser.page("/t/cup/edit"));
     server.up.succeed("tournament cancel cup");
-    let form = format!("csrf={hash}&title=The%20spring%20cup");
-    let refused = browser.post("/t/cup/edit", &form, &[]);
+    let word = "Wiosennyturniejprogramow";
+    let revision = "0".repeat(64);
+    let form = format!("csrf={hash}&revision={revision}&title=The%20spring%20cup&rerun={word}");
+    let refused = browser.post("/t/cup/edit", &form, &[&own]);
     assert_eq!(refused.status, 409);
-    assert!(refused.body.contains("\nThe spring cup</textarea>"), "{}", refused.body);
+    for written in ["The spring cup", word] {
+        assert!(refused.body.contains(&format!("\n{written}</textarea>")), "{}", refused.body);
+    }
+    assert!(!refused.body.contains(&format!("{hash}</textarea>")), "it was not written");
+    assert!(!refused.body.contains(&revision), "it was not written");
     assert!(refused.body.contains("<h1>This is not possible</h1>"), "{}", refused.body);
     server.up.close();
 }

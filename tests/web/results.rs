@@ -225,7 +225,7 @@ fn replays_show_no_stake_between_hands_and_bars_of_time_banks_only() {
         // A list has columns for the parameters in which its matches differ.
         let list = server.browser.page(&format!("/t/{game}-quick/matches"));
         assert_eq!(
-            list.contains("<th scope=\"col\">Board</th>"),
+            list.contains("<th scope=\"col\">The board</th>"),
             game == "bitwa",
             "{game}: {list}"
         );

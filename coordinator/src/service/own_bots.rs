@@ -24,6 +24,8 @@ pub(crate) struct OwnBot {
     pub(crate) bot: Bot,
     /// Its place on the official leaderboard, if it has one that the caller may see.
     pub(crate) place: Option<GetStandingResponse>,
+    /// Whether new versions can enter its tournament now.
+    pub(crate) is_entry_open: bool,
 }
 
 /// A match of a bot of the caller.
@@ -53,9 +55,19 @@ impl Service {
         for row in rows {
             let bot = bot_message(&row, caller);
             let place = self.official_place(caller, &row.tournament, &bot.name).await?;
-            bots.push(OwnBot { tournament: row.tournament, bot, place });
+            let is_entry_open = self.is_entry_open(&row.tournament).await?;
+            bots.push(OwnBot { tournament: row.tournament, bot, place, is_entry_open });
         }
         Ok(bots)
+    }
+
+    /// Whether bots can enter a tournament. Not if it was deleted since its bots were listed.
+    async fn is_entry_open(&self, tournament: &str) -> Result<bool> {
+        match self.tournament(tournament).await {
+            Ok(tournament) => Ok(self.entry_state(&tournament)?.is_open()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// The place of a bot on the leaderboard that the caller sees. `None` if it has none.

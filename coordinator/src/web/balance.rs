@@ -42,21 +42,27 @@ fn sentences(counted: &Certificate) -> Vec<String> {
         1 => "one bot in each".to_owned(),
         seats => format!("{seats} bots in each"),
     };
-    let mut all = vec![format!("There are {bots_text} and {matches_text}, {each}.")];
+    let mut all =
+        vec![format!("There {} {bots_text} and {matches_text}, {each}.", verb(*bots == 1))];
     if *seats > 1 {
         all.push(meetings(counted));
     }
     if let Some(SameOwnerPairs { pairs, meetings }) = counted.same_owner {
         let pairs_text = count(pairs, "pair", "pairs");
+        let they = if pairs == 1 { "They meet" } else { "Together they meet" };
         all.push(format!(
-            "There are {pairs_text} of bots of one owner. Together they meet {}.",
+            "There {} {pairs_text} of bots of the same owner. {they} {}.",
+            verb(pairs == 1),
             times(&(meetings..=meetings))
         ));
     }
-    all.push(format!("Every bot plays {} matches.", range(matches_of_bot)));
+    let plural = if matches_of_bot.end() == &1 { "match" } else { "matches" };
+    all.push(format!("Every bot plays {} {plural}.", range(matches_of_bot)));
+    if *seats == 1 {
+        return all;
+    }
     let seat_times = times(&widened(times_in_seat));
     all.push(match counted.seat_spread {
-        _ if *seats == 1 => return all,
         0 => format!("Every bot has each seat {seat_times}."),
         spread => {
             format!("Every bot has each seat {seat_times}. For one bot, the numbers differ by at most {spread}.")
@@ -71,6 +77,11 @@ fn sentences(counted: &Certificate) -> Vec<String> {
         });
     }
     all
+}
+
+/// The verb before a number of things.
+fn verb(is_one: bool) -> &'static str {
+    if is_one { "is" } else { "are" }
 }
 
 /// How often pairs of bots meet.
@@ -92,7 +103,7 @@ fn meetings(counted: &Certificate) -> String {
             let others = count(number, "other", "others");
             format!("Every bot meets exactly {others}: {pairs}.")
         }
-        (None, 0) => format!("Bots meet as equally often as possible: {pairs}."),
+        (None, 0) => format!("Bots meet as evenly as possible: {pairs}."),
         (None, uneven) => format!(
             "Bots do not meet equally often: {pairs}. In a plan with equal meetings, {} would meet \
              more or less often.",
@@ -152,15 +163,37 @@ mod tests {
         let even = meetings(&counted(&[(1, 9), (2, 1)]));
         assert_eq!(
             even,
-            "Bots meet as equally often as possible: 9 pairs meet once, 1 pair meets 2 times."
+            "Bots meet as evenly as possible: 9 pairs meet once, 1 pair meets 2 times."
         );
-        let some = meetings(&counted(&[(0, 3), (1, 7)]));
+        let some = Certificate { opponents_of_bot: Some(2..=2), ..counted(&[(0, 5), (1, 5)]) };
         assert_eq!(
-            some,
-            "Every bot meets exactly 4 others: 3 pairs never meet, 7 pairs meet once."
+            meetings(&some),
+            "Every bot meets exactly 2 others: 5 pairs never meet, 5 pairs meet once."
         );
         let uneven =
             meetings(&Certificate { opponents_of_bot: None, ..counted(&[(1, 8), (4, 2)]) });
         assert!(uneven.contains("2 pairs would meet more or less often"), "{uneven}");
+    }
+
+    #[test]
+    fn one_of_something_is_not_called_many() {
+        let one = Certificate {
+            bots: 2,
+            matches: 1,
+            same_owner: Some(SameOwnerPairs { pairs: 1, meetings: 1 }),
+            opponents_of_bot: Some(1..=1),
+            matches_of_bot: 1..=1,
+            times_in_seat: 0..=1,
+            side_spread: None,
+            ..counted(&[(1, 1)])
+        };
+        let sentences = sentences(&one);
+        let expected = [
+            "There are 2 bots and 1 match, 2 bots in each.",
+            "Every two bots meet exactly once.",
+            "There is 1 pair of bots of the same owner. They meet once.",
+            "Every bot plays 1 match.",
+        ];
+        assert_eq!(sentences[..4], expected);
     }
 }

@@ -20,6 +20,9 @@ use super::error::WebError;
 use super::session::Session;
 use crate::service::Service;
 
+/// Maximum length of a word that is quickly written again, in characters.
+const MAX_SHORT: usize = 20;
+
 /// A form whose CSRF token is valid, and its session.
 #[derive(Debug)]
 pub(super) struct CsrfForm<F> {
@@ -51,12 +54,17 @@ where
         let Fields { csrf, form } =
             read(&parts, &body, state).await.map_err(IntoResponse::into_response)?;
         let checked = session.check_csrf(&parts.headers, &csrf);
-        // Another site must not choose what this server shows.
-        let is_own = checked.as_ref().err().is_none_or(WebError::is_out_of_date_form);
+        // Another site must not choose what this server shows. The check passes if a client does
+        // not say where a form is from.
+        let says_origin =
+            ["sec-fetch-site", "origin"].iter().any(|name| parts.headers.contains_key(*name));
+        let is_own =
+            says_origin && checked.as_ref().err().is_none_or(WebError::is_out_of_date_form);
         if is_own && let Some(written) = parts.extensions.get::<WrittenTexts>() {
             let fields = read::<BTreeMap<String, String>, S>(&parts, &body, state).await;
-            let texts = fields.unwrap_or_default().into_values().filter(|text| is_text(text));
-            written.record(texts.collect());
+            let texts =
+                fields.unwrap_or_default().into_iter().filter(|(name, value)| is_text(name, value));
+            written.record(texts.map(|(_, value)| value).collect());
         }
         checked.map_err(IntoResponse::into_response)?;
         Ok(Self { session, form })
@@ -89,7 +97,11 @@ where
     Form::from_request(request, state).await.map(|Form(fields)| fields)
 }
 
-/// Whether the value of a field is a text that takes time to write again: it has several words.
-fn is_text(value: &str) -> bool {
-    value.trim().contains(char::is_whitespace)
+/// Whether the value of a field is a text that takes time to write again: it has several words, or
+/// one long one. A hash, such as the revision of a form, was not written by a person.
+fn is_text(name: &str, value: &str) -> bool {
+    let text = value.trim();
+    let is_hash = blake3::Hash::from_hex(text).is_ok();
+    let is_long = text.contains(char::is_whitespace) || text.chars().count() > MAX_SHORT;
+    name != "csrf" && !is_hash && is_long
 }

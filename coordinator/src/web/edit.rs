@@ -30,7 +30,7 @@ use super::error::WebError;
 use super::session::Session;
 use super::tournament_form::{self, PARAM, plain_text, toml_value};
 use super::tournament_page::{Tab, TournamentPage};
-use super::{flash, layout};
+use super::{flash, layout, parameter_words};
 use crate::access::Role;
 use crate::tournament::TournamentFile;
 
@@ -267,7 +267,9 @@ pub(super) async fn submit(
         }
         Err(error) => {
             let error = WebError::from(error);
-            let message = layout::error_message(Some(&with_labels(error.message())));
+            let params: Vec<_> = state.params.iter().map(|(param, _)| param.clone()).collect();
+            let in_words = parameter_words::error(&params, &with_labels(error.message()));
+            let message = layout::error_message(Some(&in_words));
             let page = page(&session, &state, &fields, &message).await;
             Ok((error.status(), page).into_response())
         }

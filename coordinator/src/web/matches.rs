@@ -15,10 +15,10 @@ use serde_json::Value;
 use super::api::escape;
 use super::data_links::{DataLink, data_links};
 use super::error::WebError;
-use super::layout;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
+use super::{layout, parameter_words};
 
 const MATCHES_PER_PAGE: u32 = 50;
 /// Maximum length of the value of a parameter, in characters.
@@ -161,7 +161,7 @@ async fn content(
         Some(status) => session.service.score_columns(&status.r#match).await?,
         None => Vec::new(),
     };
-    let params = all_params(session, tournament, &played).await?;
+    let params = ShownParams::of(session, tournament, &played).await?;
     let links = TournamentLinks::of(&session.service, tournament).await?;
     let status = session.service.edition_status(&session.caller, tournament, listed.number).await?;
     Ok(html! {
@@ -231,52 +231,68 @@ fn table(
     tournament: &TournamentLinks,
     columns: &[String],
     played: &[MatchStatus],
-    params: &[Params],
+    params: &ShownParams,
 ) -> Markup {
-    let keys = different_keys(params);
     let mut heads = vec!["Match".to_owned()];
     heads.push(format!("Seats and scores{}", layout::components(columns)));
-    heads.extend(keys.iter().map(|key| layout::label(key)));
+    heads.extend(params.columns.iter().map(|(_, label)| label.clone()));
     heads.push("Duration".to_owned());
     let row = |(status, values): (&MatchStatus, &Params)| {
         html! {
             td { a href=(layout::match_path(&status.r#match)) { (number(status).unwrap_or_default()) } }
             td { (layout::seats(tournament, &status.seats)) }
-            @for key in &keys { td { (values.get(key).map(param_text).unwrap_or_default()) } }
+            @for (key, _) in &params.columns { td { (values.get(key).map(param_text).unwrap_or_default()) } }
             td.number { (layout::format_millis(status.wall_ms)) }
         }
     };
-    layout::table("Matches", "matches", &heads, played.iter().zip(params).map(row))
+    layout::table("Matches", "matches", &heads, played.iter().zip(&params.values).map(row))
 }
 
 /// The parameters of a match that differ from those of the tournament, by their keys.
 type Params = BTreeMap<String, Value>;
 
-/// The parameters of each match. If the tournament has several boards, one of them is that of the
-/// match.
-async fn all_params(
-    session: &Session,
-    tournament: &str,
-    played: &[MatchStatus],
-) -> Result<Vec<Params>, WebError> {
-    let own = |status: &MatchStatus| -> Params {
-        serde_json::from_str(&status.params).unwrap_or_default()
-    };
-    let mut params: Vec<_> = played.iter().map(own).collect();
-    if played.iter().any(|status| status.board.is_some()) {
+/// The parameters in lists of matches.
+#[derive(Debug, Default)]
+struct ShownParams {
+    /// The keys and labels of those that have a column.
+    columns: Vec<(String, String)>,
+    /// Those of each match.
+    values: Vec<Params>,
+}
+
+impl ShownParams {
+    /// If the tournament has several boards, they have a column on every page.
+    async fn of(
+        session: &Session,
+        tournament: &str,
+        played: &[MatchStatus],
+    ) -> Result<Self, WebError> {
+        if played.is_empty() {
+            return Ok(Self::default());
+        }
         let file = session.service.tournament_file(tournament).await?;
-        for (status, params) in played.iter().zip(&mut params) {
+        let of_match = |status: &MatchStatus| {
+            let mut params: Params = serde_json::from_str(&status.params).unwrap_or_default();
             let index = status.board.and_then(|board| usize::try_from(board).ok());
             if let Some(board) = index.and_then(|index| file.boards.get(index)) {
                 params.insert(file.board_key().to_owned(), Value::from(board.as_str()));
             }
-        }
+            params
+        };
+        let values: Vec<_> = played.iter().map(of_match).collect();
+        let mut keys = different_keys(&values);
+        keys.extend((file.boards.len() > 1).then(|| file.board_key().to_owned()));
+        let label = |key: &str| {
+            let param = file.game().params.iter().find(|param| param.key == key);
+            param.map_or_else(|| layout::label(key), parameter_words::label)
+        };
+        let columns = keys.into_iter().map(|key| (key.clone(), label(&key))).collect();
+        Ok(Self { columns, values })
     }
-    Ok(params)
 }
 
-/// The keys of the parameters in which matches differ, such as the board.
-fn different_keys(params: &[Params]) -> Vec<String> {
+/// The keys of the parameters in which matches differ.
+fn different_keys(params: &[Params]) -> BTreeSet<String> {
     let keys: BTreeSet<_> = params.iter().flat_map(BTreeMap::keys).cloned().collect();
     let differs = |key: &String| params.windows(2).any(|pair| pair[0].get(key) != pair[1].get(key));
     keys.into_iter().filter(differs).collect()
@@ -288,7 +304,7 @@ fn param_text(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let line = text.lines().next().unwrap_or_default();
     let beginning: String = line.chars().take(MAX_PARAM_CHARS).collect();
-    if beginning.len() < text.len() { format!("{beginning}…") } else { beginning }
+    if beginning.len() < text.trim_end().len() { format!("{beginning}…") } else { beginning }
 }
 
 /// The newest matches of an edition, as a list for the margin of a page. Empty if there are none

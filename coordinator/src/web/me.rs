@@ -67,7 +67,7 @@ fn identity(token: &Token) -> Markup {
 /// Without a handle the names of new bots are plain.
 fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
     let heads = ["Bot", "State", "Rank", "Tournament", "Version", "Submitted"];
-    let row = |OwnBot { tournament, bot, place }: &OwnBot| {
+    let row = |OwnBot { tournament, bot, place, .. }: &OwnBot| {
         let links = links_of(links, tournament);
         html! {
             th.name scope="row" { (links.bot(&bot.name)) }
@@ -82,7 +82,7 @@ fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
         @if let Some(handle) = handle {
             p { "Names of new bots begin with " code { (handle) "/" } ". Commands also take them without it." }
         }
-        @for own in bots { (problems(own, &links_of(links, &own.tournament))) }
+        @for own in bots.iter().filter(|own| own.is_entry_open) { (problems(own, &links_of(links, &own.tournament))) }
         @if bots.is_empty() {
             p {
                 "You have not submitted a bot yet. Choose a tournament on the " a href="/" { "home page" }
@@ -92,7 +92,8 @@ fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
     }
 }
 
-/// Why a bot is suspended, and why the trial of its newest version failed.
+/// Why a bot is suspended, and why the trial of its newest version failed. A new version helps, so
+/// this is only shown where one can enter.
 fn problems(OwnBot { tournament, bot, .. }: &OwnBot, links: &TournamentLinks) -> Markup {
     let untried = bot.pending.as_ref().filter(|version| !version.reason.is_empty());
     html! {
@@ -205,8 +206,11 @@ mod tests {
     fn the_reasons_of_suspensions_and_failed_trials_are_shown() {
         let shown = |bot: Bot| {
             let links = TournamentLinks::with_owners("cup");
-            problems(&OwnBot { tournament: "cup".to_owned(), bot, place: None }, &links)
-                .into_string()
+            problems(
+                &OwnBot { tournament: "cup".to_owned(), bot, place: None, is_entry_open: true },
+                &links,
+            )
+            .into_string()
         };
         let bot = Bot { name: "ada/engine".to_owned(), ..Bot::default() };
         assert_eq!(shown(bot.clone()), "");

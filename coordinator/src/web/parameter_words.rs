@@ -9,12 +9,10 @@ use super::layout;
 const VALUES: [&str; 6] = [": ", "; ", ", as ", ", an ", ", a ", ", one "];
 
 /// The name of a parameter in words, with a small first letter: the part of its help before its
-/// values. A parameter without help has only its key.
+/// values. A parameter whose help has no such part has only its key.
 pub(super) fn name(param: &ParamInfo) -> String {
-    if param.help.is_empty() {
-        return param.key.replace('_', " ");
-    }
-    param.help[..end_of_name(&param.help)].to_owned()
+    let name = param.help[..end_of_name(&param.help)].trim();
+    if name.is_empty() { param.key.replace('_', " ") } else { name.to_owned() }
 }
 
 /// The name of a parameter as the label of its field.
@@ -71,6 +69,8 @@ mod tests {
     fn the_help_of_a_parameter_has_its_name_and_its_values() {
         let expected = [
             ("", "some key", ""),
+            (", 1 to 9", "some key", "1 to 9."),
+            (": a list", "some key", "A list."),
             ("rounds of a match", "rounds of a match", ""),
             ("how many deals, 1 to 9; default 4", "how many deals", "1 to 9; default 4."),
             ("how many tables, an even number", "how many tables", "An even number."),

@@ -49,7 +49,7 @@ fn game(params: &Params) -> String {
     let in_words = |(key, value): (&str, &Value)| {
         let param = game.params.iter().find(|param| param.key == key);
         let name = param.map_or_else(|| key.to_owned(), parameter_words::name);
-        format!("{name}: {}", plain_text(value))
+        format!("{name} = {}", plain_text(value))
     };
     let different: Vec<_> = different.map(in_words).collect();
     if different.is_empty() {
@@ -134,7 +134,7 @@ fn foursomes(config: FoursomesConfig) -> String {
             format!("Tables of four. Every two bots meet {}.", times(number.get()))
         }
         FoursomesConfig::Games(number) => {
-            format!("{number} tables of four. Bots meet as equally often as possible.")
+            format!("{number} tables of four. Bots meet as evenly as possible.")
         }
     }
 }

@@ -118,8 +118,9 @@ impl StaticSite {
     /// A text with Markdown. Its links to pages of the tournament lead to those of the site.
     fn markdown(&self, text: &str, prefix: &str, pages: &LinkedPages) -> Markup {
         let has_statistics = self.tabs.iter().any(|(_, path)| *path == paths::STATISTICS);
-        let pages = LinkedPages { has_statistics, ..pages.clone() };
-        markdown::render_with_paths(text, prefix, &|path| pages.find(&self.tournament.name, path))
+        markdown::render_with_paths(text, prefix, &|path| {
+            pages.find(&self.tournament.name, path, has_statistics)
+        })
     }
 
     /// The first page: description, leaderboard and editions. `pages` are those that the

@@ -234,6 +234,11 @@ fn missing_figures(rows: &[BotStatistics]) -> Markup {
     let has_set_rank = |row: &BotStatistics| {
         !is_unranked(row) && row.no_interval.is_empty() && row.rank_set.is_none()
     };
+    // Otherwise it lacks probabilities only because of another bot, perhaps on another page.
+    let lacks_probabilities = |row: &BotStatistics| {
+        let has_ranks = row.no_interval.is_empty() && row.rank_set.is_some();
+        !is_unranked(row) && has_ranks && has_matches(row) && row.top.is_empty()
+    };
     html! {
         @if rows.iter().any(has_set_rank) {
             p {
@@ -241,7 +246,7 @@ fn missing_figures(rows: &[BotStatistics]) -> Markup {
                 "and no probabilities."
             }
         }
-        @if has("one_seed") {
+        @if has("one_seed") || rows.iter().any(lacks_probabilities) {
             p {
                 "A bot that met an opponent with one seed only has no interval and no possible "
                 "ranks, because nothing shows how much chance there is. As long as there is such a "
@@ -355,6 +360,11 @@ mod tests {
                 assert!(text.contains(reason), "{reason}: {text}");
             }
         }
+        // The bot that was met with one seed only is on another page.
+        let played = |top: Vec<f64>| BotStatistics { matches: 4, top, ..row(1, "", set) };
+        let shown = missing_figures(&[played(vec![])]).into_string();
+        assert!(shown.contains("As long as there is such a bot"), "{shown}");
+        assert_eq!(missing_figures(&[played(vec![0.5])]).into_string(), "");
     }
 
     #[test]
@@ -372,6 +382,6 @@ mod tests {
         let all = GetStatisticsResponse { statistics: rows, ..GetStatisticsResponse::default() };
         let links = TournamentLinks::with_owners("cup");
         let table = table(&links, StatisticsQuery::default(), &all).into_string();
-        assert!(table.contains("-1.000") && !table.contains("0.000"), "{table}");
+        assert!(table.contains("−1.000") && !table.contains("0.000"), "{table}");
     }
 }

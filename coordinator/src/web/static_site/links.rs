@@ -17,8 +17,6 @@ pub struct LinkedPages {
     pub rankings: Vec<i32>,
     /// The numbers of the matches with a replay.
     pub replays: HashSet<MatchNumber>,
-    /// Whether there are statistics.
-    pub has_statistics: bool,
 }
 
 impl LinkedPages {
@@ -29,12 +27,17 @@ impl LinkedPages {
         replays: &HashSet<MatchNumber, S>,
     ) -> Self {
         let replays = replays.iter().copied().collect();
-        Self { edition, rankings: rankings.to_vec(), replays, has_statistics: false }
+        Self { edition, rankings: rankings.to_vec(), replays }
     }
 
     /// The path in the site, from its folder, of what the server has at `target`. `None` if the
-    /// site does not have it.
-    pub(super) fn find(&self, tournament: &str, target: &str) -> Option<String> {
+    /// site does not have it, such as a list of the matches of one bot.
+    pub(super) fn find(
+        &self,
+        tournament: &str,
+        target: &str,
+        has_statistics: bool,
+    ) -> Option<String> {
         let (address, fragment) = target.split_once('#').unwrap_or((target, ""));
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
         let below = path.strip_prefix("/t/")?.strip_prefix(tournament)?;
@@ -45,6 +48,10 @@ impl LinkedPages {
             let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
             pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
         };
+        let is_filtered = query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .any(|(name, value)| name != "edition" && !value.is_empty());
         let edition = match value("edition") {
             Some(number) => number.parse().ok()?,
             None => self.edition,
@@ -71,8 +78,9 @@ impl LinkedPages {
             "bots" => paths::BOTS,
             "how-to-play" => paths::HOW_TO_PLAY,
             "matrix" => paths::HEAD_TO_HEAD,
+            "matches" | "matches.csv" if is_filtered => return None,
             "matches" => paths::FIRST_MATCHES,
-            "statistics" if self.has_statistics => paths::STATISTICS,
+            "statistics" if has_statistics => paths::STATISTICS,
             "bots.csv" | "matches.csv" | "ranking.csv" => {
                 return (edition == self.edition)
                     .then(|| format!("{}/{below}", paths::DATA_FOLDER));
@@ -100,6 +108,9 @@ mod tests {
             ("/t/cup/matrix", Some("head-to-head.html")),
             ("/t/cup/matrix?edition=2", None),
             ("/t/cup/matches", Some("matches/page-1.html")),
+            ("/t/cup/matches?edition=3&bot=", Some("matches/page-1.html")),
+            ("/t/cup/matches?bot=ada", None),
+            ("/t/cup/matches.csv?bot=ada", None),
             ("/t/cup/matches/7", Some("replays/7.html")),
             ("/t/cup/matches/7?step=12#replay", Some("replays/7.html#step=12")),
             ("/t/cup/matches/8", None),
@@ -113,9 +124,9 @@ mod tests {
             ("/", None),
         ];
         for (target, path) in expected {
-            assert_eq!(pages.find("cup", target).as_deref(), path, "{target}");
+            assert_eq!(pages.find("cup", target, false).as_deref(), path, "{target}");
         }
-        let pages = LinkedPages { has_statistics: true, ..pages };
-        assert_eq!(pages.find("cup", "/t/cup/statistics").as_deref(), Some("statistics.html"));
+        let statistics = pages.find("cup", "/t/cup/statistics", true);
+        assert_eq!(statistics.as_deref(), Some("statistics.html"));
     }
 }
