@@ -52,9 +52,9 @@ impl TournamentLinks {
         if is_unique { short } else { bot }
     }
 
-    /// The owner of a bot, if the bot's label does not name the owner already.
+    /// The owner of a bot, if the bot's label does not begin with the owner's handle.
     pub(super) fn owner_beside<'a>(&self, bot: &str, owner: &'a str) -> Option<&'a str> {
-        let is_named = split_owner(self.label(bot)).0 == Some(owner);
+        let is_named = split_owner(self.label(bot)).0.is_some();
         Some(owner).filter(|owner| !owner.is_empty() && !is_named)
     }
 
