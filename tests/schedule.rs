@@ -216,7 +216,7 @@ fn invalid_arguments_are_explained() {
     );
     dry("--kind foursomes", &["--bots"]);
     dry("--kind foursomes --bots many", &["many", "--bots"]);
-    dry("--kind foursomes --bots 3", &["foursomes: 3", "at least 4"]);
+    dry("--kind foursomes --bots 3", &["tables of four: 3", "at least 4"]);
     dry("--kind round_robin --bots 1", &["robin: 1", "at least 2"]);
     dry("--kind foursomes --bots 70000", &["70000", "65536"]);
     dry("--kind foursomes --bots 12 --meetings 0", &["meetings = 0", "write 1 or more"]);

@@ -166,7 +166,7 @@ fn a_single_source_file_can_be_submitted() {
         ("", "two+.py", b"x", "Enter a name for the bot"),
         ("", "two.zip", b"PK", "Enter the name of the bot"),
         ("two", "two.zip", b"no archive", "two.zip is named like an archive"),
-        ("two", "two.zip", b"", "the file is empty"),
+        ("two", "two.zip", b"", "The file is empty"),
         ("two", "two.zip", &unmanifested, "neither a bot.toml nor a meta file"),
         ("my bot", "two.py", b"x", "cannot be a bot's name"),
     ] {
