@@ -22,6 +22,7 @@ pub fn without_bidi_controls(text: String) -> String {
 
 /// A number as pages show it. Its minus sign is as wide as a digit; data for programs keeps the
 /// hyphen. A number that is rounded to zero has no sign. A margin may follow the number.
+#[expect(clippy::needless_pass_by_value, reason = "callers have numbers and new texts")]
 pub fn number_text(number: impl ToString) -> String {
     let text = number.to_string();
     let unsigned = text.strip_prefix(['-', '+']).filter(|rest| begins_with_zero(rest));
