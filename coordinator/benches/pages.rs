@@ -96,7 +96,7 @@ async fn measure(postgres: &Postgres, server: &Server, workers: u32, browsers: u
     let mut readers = JoinSet::new();
     for number in 0..READERS {
         let reader = Reader::connect(server.pages, number).await;
-        readers.spawn(reader.read(start + PAUSE * number, until));
+        readers.spawn(reader.read(number, start + PAUSE * number, until));
     }
     let mut all: [Latencies; 3] = Default::default();
     while let Some(latencies) = readers.join_next().await {
@@ -128,11 +128,12 @@ impl Reader {
     }
 
     /// Sends requests at fixed times. Of four requests, two are for the first page, one is for a
-    /// random page, and one is empty. Returns the latencies.
-    async fn read(mut self, first: Instant, until: Instant) -> [Latencies; 3] {
+    /// random page, and one is empty. Each reader starts with another one of the four, so that all
+    /// kinds meet the same moments. Returns the latencies.
+    async fn read(mut self, number: u32, first: Instant, until: Instant) -> [Latencies; 3] {
         let mut latencies: [Latencies; 3] = Default::default();
         let mut send_at = first;
-        for kind in [0, 1, 0, 2].iter().cycle() {
+        for kind in [0, 1, 0, 2].iter().cycle().skip(number as usize % 4) {
             send_at += PAUSE * READERS;
             if send_at > until {
                 break;

@@ -1,5 +1,6 @@
-//! Long computations. They leave the processors to short requests: each has a thread of low
-//! priority. On a machine with few processors, a computation of a second would otherwise delay all
+//! Computations that would delay requests. Those of milliseconds run on the threads for blocking
+//! work. Those of seconds have a thread of low priority each, and leave the processors to short
+//! requests: on a machine with few processors, a computation of a second would otherwise delay all
 //! requests of that second.
 
 use std::thread;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::time::{ClockId, clock_gettime};
+use sqlx::Error;
 use tokio::sync::oneshot;
 
 /// The niceness of the threads. A thread of normal priority gets about ten times the time of one
@@ -38,9 +40,32 @@ pub(crate) async fn compute<T: Send + 'static>(
     receiver.await.map_err(|_| format!("the {name} thread panicked"))
 }
 
+/// The result of work that takes milliseconds and follows a read of the database.
+///
+/// # Errors
+/// Those of the work. A panic is an error of what was read, which the database did not cause.
+pub(crate) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> sqlx::Result<T> + Send + 'static,
+) -> sqlx::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        if error.is_panic() {
+            Error::Decode("a computation panicked".into())
+        } else {
+            // The coordinator is stopping.
+            Error::WorkerCrashed
+        }
+    })?
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_panic_of_short_work_is_not_taken_for_a_failure_of_the_database() {
+        let failed = aside::<()>(|| panic!("on purpose")).await;
+        assert!(matches!(failed, Err(Error::Decode(_))));
+    }
 
     #[tokio::test]
     async fn a_computation_has_low_priority_and_its_caller_does_not() {

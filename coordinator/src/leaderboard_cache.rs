@@ -10,7 +10,7 @@
 //! of other transactions can force it to read many row versions. The leaderboard of a complete
 //! edition is always final.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,9 +22,11 @@ use arbiter_ranking::{self as ranking, Contestant, RankedContestant, Tally};
 use sqlx::{Error, PgConnection, PgPool, Result};
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::background::aside;
 use crate::cache::Cache;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
+use crate::db::standings::StoredStandings;
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{self, plan_ranks, standings};
 
@@ -143,7 +145,7 @@ impl Leaderboard {
         pool: &PgPool,
         games: &Games,
         id: EditionId,
-        earlier: Option<&Self>,
+        earlier: Option<&Arc<Self>>,
     ) -> Result<Self> {
         // A snapshot, so that count and standings are consistent.
         let mut transaction = db::snapshot(pool).await?;
@@ -155,16 +157,29 @@ impl Leaderboard {
             let common = Common::of(&tournament, games, edition.number)?;
             let roster = Arc::new(Roster::of(&mut *transaction, id).await?);
             let contestants = standings::contestants(&mut transaction, id).await?;
-            Self::ranked(&edition, common, roster, contestants).await?
+            let progress = Progress::from(&edition);
+            aside(move || Ok(Self::ranked(progress, common, roster, contestants))).await?
         };
         transaction.commit().await?;
         Ok(leaderboard)
     }
 
     /// The leaderboard of the same edition as this snapshot of the database has it.
-    pub async fn at(&self, db: &mut PgConnection, edition: &Edition) -> Result<Self> {
-        let mut tallies = standings::of_edition(&mut *db, edition.id).await?;
+    pub async fn at(self: &Arc<Self>, db: &mut PgConnection, edition: &Edition) -> Result<Self> {
+        let sums = StoredStandings::of_edition(&mut *db, edition.id).await?;
         let plan_ranks = plan_ranks::of_edition(&mut *db, edition.id).await?;
+        let progress = Progress::from(edition);
+        let earlier = Arc::clone(self);
+        aside(move || Ok(earlier.with(progress, sums.decode()?, &plan_ranks))).await
+    }
+
+    /// The leaderboard of the same entrants with other sums.
+    fn with(
+        &self,
+        progress: Progress,
+        mut tallies: BTreeMap<Entrant, Tally>,
+        plan_ranks: &BTreeMap<Entrant, u32>,
+    ) -> Self {
         // Tied contestants stay in the order of the schedule.
         let places = self.roster.iter().filter_map(|(entrant, _)| self.place(entrant));
         let contestants = places.map(|RankedContestant { contestant, .. }| {
@@ -174,28 +189,21 @@ impl Leaderboard {
             Contestant { entrant, submitted_at, tally, plan_rank, is_ranked }
         });
         let contestants = contestants.collect();
-        Self::ranked(edition, self.common.clone(), Arc::clone(&self.roster), contestants).await
+        Self::ranked(progress, self.common.clone(), Arc::clone(&self.roster), contestants)
     }
 
-    /// The leaderboard of these contestants. Ranking ten thousand takes milliseconds, in which a
-    /// thread that handles requests would handle none.
-    async fn ranked(
-        edition: &Edition,
+    /// The leaderboard of these contestants.
+    fn ranked(
+        progress: Progress,
         common: Common,
         roster: Arc<Roster>,
         contestants: Vec<Contestant>,
-    ) -> Result<Self> {
-        let progress = Progress::from(edition);
-        let counted = edition.counted;
-        let rank = move || {
-            let places = ranking::rank(&common.game, contestants);
-            let number = |(position, place): (usize, &RankedContestant)| {
-                (place.contestant.entrant, position)
-            };
-            let positions = places.iter().enumerate().map(number).collect();
-            Self { common, counted, progress, places, roster, positions }
-        };
-        tokio::task::spawn_blocking(rank).await.map_err(|_| Error::WorkerCrashed)
+    ) -> Self {
+        let places = ranking::rank(&common.game, contestants);
+        let number =
+            |(position, place): (usize, &RankedContestant)| (place.contestant.entrant, position);
+        let positions = places.iter().enumerate().map(number).collect();
+        Self { common, counted: progress.counted, progress, places, roster, positions }
     }
 }
 
@@ -246,7 +254,7 @@ impl CacheEntry {
             return Ok(Arc::clone(leaderboard));
         }
         let leaderboard =
-            Arc::new(Leaderboard::read(pool, &self.games, self.edition, earlier.as_deref()).await?);
+            Arc::new(Leaderboard::read(pool, &self.games, self.edition, earlier.as_ref()).await?);
         self.state().leaderboard = Some(Arc::clone(&leaderboard));
         Ok(leaderboard)
     }

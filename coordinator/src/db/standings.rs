@@ -101,17 +101,34 @@ impl FromRow<'_, PgRow> for Standing {
     }
 }
 
+/// The sums of an edition as the database sent them. To decode those of ten thousand bots takes
+/// milliseconds.
+#[derive(Debug)]
+pub struct StoredStandings(Vec<PgRow>);
+
+impl StoredStandings {
+    /// Those of an edition.
+    pub async fn of_edition(db: impl PgExecutor<'_>, edition: EditionId) -> Result<Self> {
+        let statement = "
+            SELECT entrant, matches, score::text[], trunc(squares)::text AS squares,
+                clock, illegal, gone, flood, bad_answers
+            FROM standings WHERE edition = $1";
+        sqlx::query(statement).bind(edition).fetch_all(db).await.map(Self)
+    }
+
+    /// The sums of each entrant that has played at least one match.
+    pub fn decode(&self) -> Result<BTreeMap<Entrant, Tally>> {
+        let sums = |row| Standing::from_row(row).map(|row| (row.entrant, row.tally));
+        self.0.iter().map(sums).collect()
+    }
+}
+
 /// The sums of each entrant of an edition that has played at least one match.
 pub async fn of_edition(
     db: impl PgExecutor<'_>,
     edition: EditionId,
 ) -> Result<BTreeMap<Entrant, Tally>> {
-    let statement = "
-        SELECT entrant, matches, score::text[], trunc(squares)::text AS squares,
-            clock, illegal, gone, flood, bad_answers
-        FROM standings WHERE edition = $1";
-    let rows: Vec<Standing> = sqlx::query_as(statement).bind(edition).fetch_all(db).await?;
-    Ok(rows.into_iter().map(|row| (row.entrant, row.tally)).collect())
+    StoredStandings::of_edition(db, edition).await?.decode()
 }
 
 /// All entrants of an edition with their sums, ready to be ranked, including those without matches.

@@ -283,10 +283,13 @@ pub(super) fn places_with_text<'a>(
     board: &'a Leaderboard,
     text: &str,
 ) -> Vec<&'a ranking::RankedContestant> {
+    if text.is_empty() {
+        return board.places.iter().collect();
+    }
     let text = text.to_lowercase();
     let has_text = |entrant: Entrant| {
         let bot = board.roster.get(entrant);
-        text.is_empty() || bot.is_some_and(|bot| bot.name.to_lowercase().contains(&text))
+        bot.is_some_and(|bot| bot.name.to_lowercase().contains(&text))
     };
     board.places.iter().filter(|place| has_text(place.contestant.entrant)).collect()
 }

@@ -20,6 +20,7 @@ use super::episode_rounds::EpisodeRounds;
 use super::open_edition::with_entrants;
 use super::planner::{SeedKeys, match_of};
 use super::played_rounds::{PlayedRounds, RoundMatch};
+use crate::background;
 use crate::db::editions::Edition;
 use crate::db::entrants::Roster;
 use crate::db::matches::{self, Match};
@@ -161,13 +162,12 @@ impl<'a> Rounds<'a> {
 /// to compute. The replay ends even if the returned future is dropped.
 ///
 /// # Errors
-/// Those of the replay, and [`Error::WorkerCrashed`] if the coordinator is stopping.
+/// Those of the replay and of [`background::aside`].
 pub(crate) async fn replay_aside<T: Send + 'static>(
     replay: impl Future<Output = sqlx::Result<T>> + Send + 'static,
 ) -> sqlx::Result<T> {
     let runtime = Handle::current();
-    let replayed = tokio::task::spawn_blocking(move || runtime.block_on(replay)).await;
-    replayed.map_err(|_| Error::WorkerCrashed)?
+    background::aside(move || runtime.block_on(replay)).await
 }
 
 /// The score of each seat of a match.
