@@ -1,19 +1,17 @@
 //! A short-lived cache of the states of tournaments. Many clients poll them, and a tournament of
 //! ten thousand bots takes long to read.
 //!
-//! While a tournament is in the cache, at most one request reads it at a time. The others wait for
-//! it without a connection to the database, and take its result if it is fresh enough for them: if
-//! reading began after they came or, while an edition is running, less than [`MAX_AGE`] before. So
-//! a change is shown to all that come after it, or a second later while an edition is running. An
-//! error is shared in the same way: if the database does not respond, requests do not wait for it
-//! one after the other. Only the outlook for one more bot may be older
-//! ([`super::tournaments::OUTLOOK_MAX_AGE`]).
+//! A state is fresh enough for a request if reading it began after the request came or, while an
+//! edition is running, less than [`MAX_AGE`] before. So a change is shown to all that come after
+//! it, or a second later while an edition is running. Only the outlook for one more bot may be
+//! older ([`super::tournaments::OUTLOOK_MAX_AGE`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arbiter_proto::v1::{GetTournamentRequest, Tournament};
 
+use super::refreshed_cache::{ReadResult, RefreshedValue};
 use super::{Caller, Result, Service};
 use crate::cache::Cache;
 
@@ -28,36 +26,14 @@ pub(super) const MAX_ENTRIES: usize = 64;
 type Key = (String, bool);
 
 /// The states of tournaments that were read a moment ago.
-pub(super) type ProgressCache = Cache<Key, Progress>;
+pub(super) type ProgressCache = Cache<Key, RefreshedValue<Tournament>>;
 
-/// The newest state of a tournament.
-#[derive(Debug, Default)]
-pub(super) struct Progress {
-    latest: Mutex<Option<State>>,
-    /// Held by the request that reads the tournament.
-    reading: Arc<tokio::sync::Mutex<()>>,
-}
-
-/// A state of a tournament.
-#[derive(Clone, Debug)]
-struct State {
-    /// When reading it began.
-    began: Instant,
-    is_running: bool,
-    result: Result<Arc<Tournament>>,
-}
-
-impl Progress {
-    /// The newest state, if it is fresh enough for a request that came at this time.
-    fn fresh_for(&self, arrival: Instant) -> Option<State> {
-        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_young = |state: &State| state.is_running && state.began.elapsed() < MAX_AGE;
-        latest.filter(|state| state.began >= arrival || is_young(state))
-    }
-
-    fn set(&self, state: State) {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
-    }
+/// Whether a state is fresh enough for a request that came at this time.
+fn is_fresh_for(state: &ReadResult<Tournament>, arrival: Instant) -> bool {
+    let is_running = state.result.as_ref().is_ok_and(|tournament| {
+        tournament.editions.iter().any(|edition| edition.state == "running")
+    });
+    state.began >= arrival || is_running && state.began.elapsed() < MAX_AGE
 }
 
 impl Service {
@@ -69,92 +45,56 @@ impl Service {
     ) -> Result<Arc<Tournament>> {
         let arrival = Instant::now();
         let key = (request.tournament, caller.is_organiser());
-        let progress = if let Some(progress) = self.progress_cache.get(&key, None) {
-            progress
+        let state = if let Some(state) = self.progress_cache.get(&key, None) {
+            state
         } else {
             // Names that do not exist would push out those that do.
             self.tournament(&key.0).await?;
-            self.progress_cache.get_or_insert_with(key.clone(), Progress::default)
+            self.progress_cache.get_or_insert_with(key.clone(), RefreshedValue::default)
         };
-        if let Some(state) = progress.fresh_for(arrival) {
-            if state.began.elapsed() >= REFRESH_AFTER
-                && let Ok(turn) = Arc::clone(&progress.reading).try_lock_owned()
-            {
-                let service = self.clone();
-                let caller = caller.clone();
-                tokio::spawn(async move {
-                    let state = service.read_state(&key.0, &caller).await;
-                    // After an error, the present state is used until it is too old.
-                    if state.result.is_ok() {
-                        progress.set(state);
-                    }
-                    drop(turn);
-                });
-            }
-            return state.result;
-        }
-        let _turn = progress.reading.lock().await;
-        if let Some(state) = progress.fresh_for(arrival) {
-            return state.result;
-        }
-        let state = self.read_state(&key.0, caller).await;
-        progress.set(state.clone());
-        state.result
-    }
-
-    async fn read_state(&self, name: &str, caller: &Caller) -> State {
-        let began = Instant::now();
-        let read = async {
-            let row = self.tournament(name).await?;
-            Ok(Arc::new(self.tournament_message(row, caller).await?))
+        let service = self.clone();
+        let caller = caller.clone();
+        let read = async move {
+            let row = service.tournament(&key.0).await?;
+            service.tournament_message(row, &caller).await
         };
-        let result = read.await;
-        let is_running = result.as_ref().is_ok_and(|tournament: &Arc<Tournament>| {
-            tournament.editions.iter().any(|edition| edition.state == "running")
-        });
-        State { began, is_running, result }
+        state.get(|state| is_fresh_for(state, arrival), REFRESH_AFTER, Box::pin(read)).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use arbiter_proto::v1::Edition;
+
     use super::*;
     use crate::service::ServiceError;
-
-    /// A tournament whose state was read this long ago, with a running edition or without.
-    fn read_before(age: Duration, is_running: bool, result: Result<Arc<Tournament>>) -> Progress {
-        let progress = Progress::default();
-        let began = Instant::now().checked_sub(age).expect("the machine runs longer");
-        progress.set(State { began, is_running, result });
-        progress
-    }
 
     #[test]
     fn a_request_gets_no_state_that_is_older_than_it_may_be() {
         let second = Duration::from_secs(1);
-        let earlier = Instant::now().checked_sub(60 * second).expect("the machine runs longer");
+        let before = |age| Instant::now().checked_sub(age).expect("the machine runs longer");
         let now = Instant::now();
+        let earlier = before(60 * second);
+        let edition = Edition { state: "running".to_owned(), ..Edition::default() };
+        let tournament = Tournament { editions: vec![edition], ..Tournament::default() };
+        let running = Ok(Arc::new(tournament));
+        let idle = Ok(Arc::default());
+        let failed = Err(ServiceError::stopping());
         let cases = [
-            // When the request came, the age of the state, whether an edition is running.
-            (now, second / 4, true, true),
-            (now, second / 4, false, false),
-            (now, 2 * second, true, false),
-            (earlier, second / 4, false, true),
-            (earlier, 2 * second, true, true),
-            (earlier, 90 * second, true, false),
+            // When the request came, the age of the state, the state, and whether it is fresh.
+            (now, second / 4, &running, true),
+            (now, second / 4, &idle, false),
+            (now, second / 4, &failed, false),
+            (now, 2 * second, &running, false),
+            (earlier, second / 4, &idle, true),
+            (earlier, second / 4, &failed, true),
+            (earlier, 2 * second, &running, true),
+            (earlier, 90 * second, &running, false),
         ];
-        for (arrival, age, is_running, is_fresh) in cases {
-            let found = read_before(age, is_running, Ok(Arc::default())).fresh_for(arrival);
-            assert_eq!(found.is_some(), is_fresh, "{age:?} old, running: {is_running}");
+        for (arrival, age, result, is_fresh) in cases {
+            let began = before(age);
+            let state = ReadResult { began, ended: began, result: result.clone() };
+            assert_eq!(is_fresh_for(&state, arrival), is_fresh, "{age:?} old: {result:?}");
         }
-        assert!(Progress::default().fresh_for(earlier).is_none());
-    }
-
-    #[test]
-    fn requests_that_waited_for_a_failed_read_get_its_error() {
-        let arrival = Instant::now();
-        let failed = read_before(Duration::ZERO, false, Err(ServiceError::stopping()));
-        let found = failed.fresh_for(arrival).expect("it was read after the request came");
-        assert!(found.result.is_err());
     }
 }
