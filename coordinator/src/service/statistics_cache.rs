@@ -41,7 +41,8 @@ const MAX_EDITIONS: usize = 4096;
 const MAX_WAITING: usize = 16;
 /// The least pause between two computations of a running edition.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
-/// The pause is this many times as long as the computation: its time on a processor.
+/// The pause is this many times as long as the computation: the time of its reads and its time on a
+/// processor. After a failure, all its time.
 const PAUSE_FACTOR: u32 = 20;
 
 /// Statistics with the leaderboard of the same time, so that all pages that show them have the same
@@ -138,7 +139,8 @@ pub(crate) struct StatisticsCache {
     results: Cache<EditionId, KeptResults>,
     /// One computation at a time.
     turn: Arc<Semaphore>,
-    /// The computations. They end when the cache is dropped.
+    /// The computations. When the cache is dropped, the waiting ones end; one that has begun goes
+    /// on to its end.
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -232,10 +234,11 @@ impl StatisticsCache {
         let board = Arc::clone(board);
         tasks.spawn(async move {
             let mut basis = board.basis();
-            let _turn = turn.acquire_owned().await;
+            let turn = turn.acquire_owned().await;
             let started = Instant::now();
             // A task, so that a panic is a failure like any other.
             let work = tokio::spawn(async move {
+                let _turn = turn;
                 let results = kept.get(&id, None).and_then(|results| results.take());
                 let results = results.unwrap_or_else(|| CountedResults::new(id, is_episode));
                 let (results, board) = read(&pool, results, &board).await?;
@@ -274,7 +277,7 @@ impl StatisticsCache {
 async fn read(
     pool: &PgPool,
     results: CountedResults,
-    board: &Leaderboard,
+    board: &Arc<Leaderboard>,
 ) -> Result<(CountedResults, Leaderboard), String> {
     let text = |error: sqlx::Error| error.to_string();
     let mut snapshot = db::snapshot(pool).await.map_err(text)?;
