@@ -40,7 +40,10 @@ pub(super) enum LauncherRequest {
     },
     /// Hand over a jail. It may come with the control file of the jail's v1 freezer. When the
     /// worker is gone, the launcher must write [`THAWED`] there, or killed processes cannot exit.
-    Open,
+    Open {
+        /// The number of the request, which the response repeats.
+        number: u64,
+    },
 }
 
 /// A response of the launcher.
@@ -52,6 +55,8 @@ pub(super) enum LauncherResponse {
     Ready,
     /// The launcher opened a jail. The message has the pidfd and the socket of the jail's init.
     Opened {
+        /// The number of the request.
+        number: u64,
         /// The pid of its init.
         pid: i32,
         /// The user of the bot, by the launcher's numbers.

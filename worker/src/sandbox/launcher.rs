@@ -63,8 +63,8 @@ fn serve(worker: &io::Stdin) -> io::Result<()> {
     let result = loop {
         frozen.wait_for(worker)?;
         match ipc::receive(worker) {
-            Ok(Some((LauncherRequest::Open, descriptors))) => {
-                hand_over(worker, &mut prepared_jails, &mut frozen, descriptors)?;
+            Ok(Some((LauncherRequest::Open { number }, descriptors))) => {
+                hand_over(worker, number, &mut prepared_jails, &mut frozen, descriptors)?;
             }
             Ok(_) => break Ok(()),
             Err(error) => break Err(error),
@@ -77,13 +77,14 @@ fn serve(worker: &io::Stdin) -> io::Result<()> {
 /// Hands over a jail, and prepares another.
 fn hand_over(
     worker: BorrowedFd<'_>,
+    number: u64,
     prepared_jails: &mut PreparedJails,
     frozen: &mut FrozenJails,
     descriptors: Vec<OwnedFd>,
 ) -> io::Result<()> {
     match prepared_jails.take() {
         Ok(Jail { pid, user, pidfd, socket }) => {
-            let response = LauncherResponse::Opened { pid, user };
+            let response = LauncherResponse::Opened { number, pid, user };
             ipc::send(worker, &response, &[pidfd.as_fd(), socket.as_fd()])?;
             if let Some(state) = descriptors.into_iter().next() {
                 frozen.0.push((pidfd, state.into()));

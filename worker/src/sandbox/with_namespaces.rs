@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
+use serde::de::DeserializeOwned;
 
 use super::bot_files::ProgramStore;
 use super::cgroup::Cgroup;
@@ -22,7 +23,8 @@ use super::process::{Pipes, Process, StartError, Stdin};
 use super::{init, launcher, self_test};
 use crate::fault::{Context as _, Fault};
 
-/// The time limit for a response of the launcher or init.
+/// How long one side waits for the other at a time. A response may take two waits: see
+/// [`receive_response`].
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first of the users for bots, if the worker may choose them. No system assigns these numbers.
@@ -46,6 +48,8 @@ pub(super) struct JailFactory {
 struct LauncherProcess {
     process: Child,
     socket: OwnedFd,
+    /// The number of jails requested so far.
+    requested: u64,
 }
 
 impl JailFactory {
@@ -60,7 +64,7 @@ impl JailFactory {
         let (socket, child_ends) = ipc::pair().map_err(explain("cannot create a socket"))?;
         set_timeouts(&socket).map_err(explain("cannot create a socket"))?;
         let process = spawn(child_ends).map_err(explain("cannot start the launcher"))?;
-        let launcher = LauncherProcess { process, socket };
+        let launcher = LauncherProcess { process, socket, requested: 0 };
         launcher.expect(&LauncherResponse::Unshared)?;
         launcher.map_users(separate_users).map_err(explain("cannot map users"))?;
         let users = if separate_users { UID_COUNT } else { 0 };
@@ -77,7 +81,7 @@ impl JailFactory {
         setup: JailSetup,
     ) -> Result<NamespaceJail, Fault> {
         let freezer = group.thaw_file().fault("cannot open a control group")?;
-        let launcher = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut launcher = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
         let result = launcher.open(self, freezer.as_ref());
         drop(launcher);
         let mut jail = result?;
@@ -85,6 +89,31 @@ impl JailFactory {
         group.add_process(jail.pid)?;
         jail.build(setup)?;
         Ok(jail)
+    }
+}
+
+/// Receives a response. After a stall of the machine both sides continue at the same time, and the
+/// wait of this side is over. So it waits once more: the other side then has time to respond.
+fn receive_response<T: DeserializeOwned>(
+    socket: &OwnedFd,
+) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    ipc::receive(socket).or_else(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => ipc::receive(socket),
+        _ => Err(error),
+    })
+}
+
+/// The response to a request for a jail. A response to an earlier request came too late for it:
+/// that jail ends when its socket is closed here.
+fn response_to(
+    request: u64,
+    socket: &OwnedFd,
+) -> io::Result<Option<(LauncherResponse, Vec<OwnedFd>)>> {
+    loop {
+        match receive_response(socket)? {
+            Some((LauncherResponse::Opened { number, .. }, _)) if number < request => {}
+            response => return Ok(response),
+        }
     }
 }
 
@@ -110,7 +139,7 @@ impl LauncherProcess {
     /// Waits for a response, which must be `expected`.
     fn expect(&self, expected: &LauncherResponse) -> Result<(), String> {
         let what = "cannot receive from the launcher";
-        match ipc::receive(&self.socket).map_err(|error| format!("{what}: {error}"))? {
+        match receive_response(&self.socket).map_err(|error| format!("{what}: {error}"))? {
             Some((response, _)) if response == *expected => Ok(()),
             Some((LauncherResponse::Failed(why), _)) => Err(why),
             Some((other, _)) => Err(format!("unexpected response of the launcher: {other:?}")),
@@ -134,16 +163,17 @@ impl LauncherProcess {
 
     /// Gets a prepared jail from the launcher.
     fn open(
-        &self,
+        &mut self,
         factory: &Arc<JailFactory>,
         freezer: Option<&File>,
     ) -> Result<NamespaceJail, Fault> {
         let what = "cannot open a jail";
         let descriptors: Vec<_> = freezer.map(File::as_fd).into_iter().collect();
-        ipc::send(&self.socket, &LauncherRequest::Open, &descriptors)
-            .fault("cannot send to the launcher")?;
-        match ipc::receive(&self.socket).fault(what)? {
-            Some((LauncherResponse::Opened { pid, user }, descriptors)) => {
+        self.requested += 1;
+        let request = LauncherRequest::Open { number: self.requested };
+        ipc::send(&self.socket, &request, &descriptors).fault("cannot send to the launcher")?;
+        match response_to(self.requested, &self.socket).fault(what)? {
+            Some((LauncherResponse::Opened { pid, user, .. }, descriptors)) => {
                 let descriptors = <[OwnedFd; 2]>::try_from(descriptors);
                 let [pidfd, socket] = descriptors.map_err(|_| {
                     Fault::new(
@@ -205,7 +235,7 @@ impl NamespaceJail {
         let needs_listener = setup.needs_listener;
         let request = InitRequest::Build(Box::new(setup));
         ipc::send(&self.socket, &request, &[]).fault("cannot build a jail")?;
-        match ipc::receive(&self.socket).fault("cannot build a jail")? {
+        match receive_response(&self.socket).fault("cannot build a jail")? {
             Some((InitResponse::Done, fds)) => {
                 let mut fds = fds.into_iter();
                 self.upper_dir = if saves_state { fds.next() } else { None };
@@ -249,13 +279,7 @@ impl NamespaceJail {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
             Err(error) => return self.no_response("cannot send to a jail", error),
         }
-        // After a stall of the machine both sides continue at the same time. So wait once more:
-        // init then has time to respond.
-        let response = ipc::receive(&self.socket).or_else(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => ipc::receive(&self.socket),
-            _ => Err(error),
-        });
-        match response {
+        match receive_response(&self.socket) {
             Ok(response) => Ok(response.map(|(response, _)| response)),
             Err(error) => self.no_response("cannot receive from a jail", error),
         }
@@ -373,4 +397,20 @@ fn pipes(stdin: Stdin) -> io::Result<(Pipes, OwnedFd, Vec<OwnedFd>)> {
     let (notice, write) = pipe()?;
     child_ends.push(write);
     Ok((Pipes { stdin, stdout, stderr }, notice, child_ends))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_that_is_late_is_not_taken_for_the_next_one() {
+        let (socket, other_side) = ipc::pair().unwrap();
+        let opened = |number| LauncherResponse::Opened { number, pid: 1, user: 1 };
+        for number in [1, 2] {
+            ipc::send(&other_side, &opened(number), &[]).unwrap();
+        }
+        let (response, _) = response_to(2, &socket).unwrap().expect("there are two");
+        assert_eq!(response, opened(2));
+    }
 }
