@@ -18,7 +18,7 @@ use crate::output::{Output, hex, matches, non_empty, print_line};
 #[derive(Debug, Args)]
 #[command(
     after_help = "When bots join or leave, earlier tables stay as they are. A final edition can \
-    be planned from scratch (--fresh), so that pairs meet as equally often as possible.
+    be planned from scratch (--fresh), so that pairs meet as equally as possible.
 
 Examples:
   arbiter tournament start finals && arbiter tournament watch finals

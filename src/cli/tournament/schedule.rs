@@ -102,7 +102,7 @@ pub(super) struct Show {
     /// default the smallest number possible for all pairs.
     #[arg(long, value_name = "TIMES", allow_negative_numbers = true)]
     meetings: Option<i64>,
-    /// Foursomes: how many matches to plan; pairs then meet as equally often as possible. Swiss:
+    /// Foursomes: how many matches to plan; pairs then meet as equally as possible. Swiss:
     /// how many games a meeting has, 1 or 2; default 1.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     games: Option<i64>,
