@@ -148,14 +148,17 @@ impl Certificate {
         is_exact.then_some(*opponents.start())
     }
 
-    /// The number of pairs that do not meet ⌊x⌋ or ⌈x⌉ times; x is the mean number of meetings.
-    pub fn uneven_pairs(&self) -> u64 {
+    /// How often pairs would meet in the most even plan: ⌊x⌋ to ⌈x⌉ times; x is the mean number of
+    /// meetings. `None` if there are no pairs.
+    pub fn even_meetings(&self) -> Option<RangeInclusive<u64>> {
         let pairs: u64 = self.meetings.iter().map(|(_, pairs)| pairs).sum();
         let total: u64 = self.meetings.iter().map(|(times, pairs)| u64::from(*times) * pairs).sum();
-        if pairs == 0 {
-            return 0;
-        }
-        let even = total / pairs..=total.div_ceil(pairs);
+        (pairs > 0).then(|| total / pairs..=total.div_ceil(pairs))
+    }
+
+    /// The number of pairs that meet more or less often than in the most even plan.
+    pub fn uneven_pairs(&self) -> u64 {
+        let Some(even) = self.even_meetings() else { return 0 };
         let uneven = self.meetings.iter().filter(|(times, _)| !even.contains(&(*times).into()));
         uneven.map(|(_, pairs)| pairs).sum()
     }

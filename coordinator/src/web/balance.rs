@@ -104,11 +104,24 @@ fn meetings(counted: &Certificate) -> String {
             format!("Every bot meets exactly {others}: {pairs}.")
         }
         (None, 0) => format!("Bots meet as evenly as possible: {pairs}."),
-        (None, uneven) => format!(
-            "Bots do not meet equally often: {pairs}. In a plan with equal meetings, {} would meet \
-             more or less often.",
-            count(uneven, "pair", "pairs")
-        ),
+        (None, uneven) => {
+            let they_meet = if uneven == 1 { "meets" } else { "meet" };
+            let uneven_text = count(uneven, "pair", "pairs");
+            let even = counted.even_meetings().map(|even| one_or_other(&even)).unwrap_or_default();
+            format!(
+                "Bots do not meet equally often: {pairs}. {uneven_text} {they_meet} more or less often \
+                 than in the most even plan ({even})."
+            )
+        }
+    }
+}
+
+/// One of two numbers of times: `never or once`, `1 or 2 times`, `2 times`.
+fn one_or_other(numbers: &RangeInclusive<u64>) -> String {
+    match (*numbers.start(), *numbers.end()) {
+        (0, 1) => "never or once".to_owned(),
+        (least, most) if least == most => times(numbers),
+        (least, most) => format!("{least} or {most} times"),
     }
 }
 
@@ -172,7 +185,14 @@ mod tests {
         );
         let uneven =
             meetings(&Certificate { opponents_of_bot: None, ..counted(&[(1, 8), (4, 2)]) });
-        assert!(uneven.contains("2 pairs would meet more or less often"), "{uneven}");
+        let two = "2 pairs meet more or less often than in the most even plan (1 or 2 times).";
+        assert!(uneven.ends_with(two), "{uneven}");
+        let whole = meetings(&Certificate { opponents_of_bot: None, ..counted(&[(1, 1), (3, 1)]) });
+        assert!(whole.ends_with("than in the most even plan (2 times)."), "{whole}");
+        let rare = Certificate { opponents_of_bot: None, ..counted(&[(0, 9), (2, 1)]) };
+        let sentence = meetings(&rare);
+        let one = "1 pair meets more or less often than in the most even plan (never or once).";
+        assert!(sentence.ends_with(one), "{sentence}");
     }
 
     #[test]
