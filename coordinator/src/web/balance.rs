@@ -47,14 +47,8 @@ fn sentences(counted: &Certificate) -> Vec<String> {
     if *seats > 1 {
         all.push(meetings(counted));
     }
-    if let Some(SameOwnerPairs { pairs, meetings }) = counted.same_owner {
-        let pairs_text = count(pairs, "pair", "pairs");
-        let they = if pairs == 1 { "They meet" } else { "Together they meet" };
-        all.push(format!(
-            "There {} {pairs_text} of bots of the same owner. {they} {}.",
-            verb(pairs == 1),
-            times(&(meetings..=meetings))
-        ));
+    if let Some(same_owner) = counted.same_owner.filter(|same_owner| same_owner.pairs > 0) {
+        all.push(meetings_of_owners(same_owner));
     }
     let plural = if matches_of_bot.end() == &1 { "match" } else { "matches" };
     all.push(format!("Every bot plays {} {plural}.", range(matches_of_bot)));
@@ -82,6 +76,17 @@ fn sentences(counted: &Certificate) -> Vec<String> {
 /// The verb before a number of things.
 fn verb(is_one: bool) -> &'static str {
     if is_one { "is" } else { "are" }
+}
+
+/// How often bots of the same owner meet.
+fn meetings_of_owners(SameOwnerPairs { pairs, meetings }: SameOwnerPairs) -> String {
+    let pairs_text = count(pairs, "pair", "pairs");
+    let meet = match (meetings, pairs) {
+        (0, _) => "They never meet".to_owned(),
+        (number, 1) => format!("They meet {}", times(&(number..=number))),
+        (number, _) => format!("Together they meet {}", times(&(number..=number))),
+    };
+    format!("There {} {pairs_text} of bots of the same owner. {meet}.", verb(pairs == 1))
 }
 
 /// How often pairs of bots meet.
@@ -193,6 +198,21 @@ mod tests {
         let sentence = meetings(&rare);
         let one = "1 pair meets more or less often than in the most even plan (never or once).";
         assert!(sentence.ends_with(one), "{sentence}");
+    }
+
+    #[test]
+    fn bots_of_the_same_owner_are_named_only_if_there_are_some() {
+        let of = |pairs, meetings| {
+            let same_owner = Some(SameOwnerPairs { pairs, meetings });
+            let mut all = sentences(&Certificate { same_owner, ..counted(&[(1, 10)]) });
+            all.retain(|sentence| sentence.contains("owner"));
+            all
+        };
+        assert!(of(0, 0).is_empty());
+        assert_eq!(of(1, 0), ["There is 1 pair of bots of the same owner. They never meet."]);
+        assert_eq!(of(2, 0), ["There are 2 pairs of bots of the same owner. They never meet."]);
+        let together = "There are 2 pairs of bots of the same owner. Together they meet 3 times.";
+        assert_eq!(of(2, 3), [together]);
     }
 
     #[test]
