@@ -93,6 +93,25 @@ mod tests {
     }
 
     #[test]
+    fn the_help_writes_the_words_of_a_parameter_as_they_are_typed() {
+        for game in Games::built_in().iter() {
+            for param in &game.params {
+                let choices = match &param.kind {
+                    ParamKind::Choice(choices) => choices.as_slice(),
+                    _ => &[],
+                };
+                let boards = game.boards.as_ref().filter(|boards| boards.key == param.key);
+                let shipped = boards.map(|boards| boards.shipped.as_slice()).unwrap_or_default();
+                let values = values(param).into_string();
+                for word in choices.iter().chain(shipped) {
+                    let capitalised = layout::label(word);
+                    assert!(!values.contains(&capitalised), "{game} {}: {values}", param.key);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn an_error_names_the_field() {
         let params = [param("move_limit", ParamKind::Duration, "the time for a reply; default 2s")];
         let expected = [

@@ -27,7 +27,7 @@ pub fn game() -> Game {
         param(
             "board",
             ParamKind::Text,
-            "the board: pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, \
+            "the board: one of pole, korytarze, labirynt, drobnica, kolosy, twierdze, maraton, \
              rumowisko, przyklad, or the text of a board; default pole",
         ),
         param(

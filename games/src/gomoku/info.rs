@@ -25,7 +25,8 @@ pub fn game() -> Game {
         param(
             "overline",
             ParamKind::Choice(texts(["wins", "ignored"])),
-            "whether a row of more than five wins or is ignored: wins or ignored; default wins",
+            "whether a row of more than five wins or is ignored: either wins or ignored; \
+             default wins",
         ),
         param(
             "first_number",
