@@ -202,12 +202,23 @@ fn a_refused_form_says_why_and_shows_what_was_written() {
     let unknown = browser.post("/t/cup/announcements", &form, &[]);
     assert!(unknown.status == 403 && !unknown.body.contains("noon"), "it may be from another site");
 
+    // The page filled in the hidden fields.
+    for (path, hidden) in [("/new/game", "package"), ("/t/cup/void", "matches")] {
+        let written = "description=Bring%20a%20laptop&reason=Bring%20a%20laptop";
+        let form = format!("csrf={}&{written}&{hidden}=cup/1%20cup/2", csrf(&page));
+        let refused = browser.post(path, &form, &[&own]);
+        assert_eq!(refused.status, 403, "{path}");
+        assert_eq!(refused.body.matches("</textarea>").count(), 1, "{path}: {}", refused.body);
+        assert!(refused.body.contains("\nBring a laptop</textarea>"), "{path}: {}", refused.body);
+    }
+
     // A form that is refused for another reason is not lost either.
     let hash = csrf(&browser.page("/t/cup/edit"));
     server.up.succeed("tournament cancel cup");
     let word = "Wiosennyturniejprogramow";
     let revision = "0".repeat(64);
-    let form = format!("csrf={hash}&revision={revision}&title=The%20spring%20cup&rerun={word}");
+    let form =
+        format!("csrf={hash}&revision={revision}&title=The%20spring%20cup&description={word}");
     let refused = browser.post("/t/cup/edit", &form, &[&own]);
     assert_eq!(refused.status, 409);
     for written in ["The spring cup", word] {

@@ -16,7 +16,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::csrf_form::CsrfForm;
+use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
@@ -31,6 +31,8 @@ pub(super) struct Button {
     /// Whether to plan the edition from scratch.
     fresh: Option<String>,
 }
+
+impl WrittenForm for Button {}
 
 type ActionResult = Result<Redirect, WebError>;
 

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::actions::organiser_page;
-use super::csrf_form::CsrfForm;
+use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::WebError;
 use super::session::Session;
 use super::{flash, layout, markdown, organise};
@@ -22,9 +22,17 @@ pub(super) struct PostForm {
     text: String,
 }
 
+impl WrittenForm for PostForm {
+    fn is_written(field: &str) -> bool {
+        field == "text"
+    }
+}
+
 /// The form that removes an announcement.
 #[derive(Debug, Deserialize)]
 pub(super) struct RemoveForm {}
+
+impl WrittenForm for RemoveForm {}
 
 /// The number of announcements that are not collapsed.
 const MAX_SHOWN: usize = 2;

@@ -23,6 +23,15 @@ use crate::service::Service;
 /// Maximum length of a word that is quickly written again, in characters.
 const MAX_SHORT: usize = 20;
 
+/// A form whose error page shows what the visitor wrote.
+pub(super) trait WrittenForm {
+    /// Whether people write a text into the field of this name. Hidden fields, choices and boxes
+    /// have no such text.
+    fn is_written(_field: &str) -> bool {
+        false
+    }
+}
+
 /// A form whose CSRF token is valid, and its session.
 #[derive(Debug)]
 pub(super) struct CsrfForm<F> {
@@ -38,8 +47,10 @@ struct Fields<F> {
     form: F,
 }
 
-impl<F: DeserializeOwned + Send, S: Send + Sync> FromRequest<S> for CsrfForm<F>
+impl<F, S> FromRequest<S> for CsrfForm<F>
 where
+    F: WrittenForm + DeserializeOwned + Send,
+    S: Send + Sync,
     Service: FromRef<S>,
 {
     type Rejection = Response;
@@ -62,8 +73,8 @@ where
             says_origin && checked.as_ref().err().is_none_or(WebError::is_out_of_date_form);
         if is_own && let Some(written) = parts.extensions.get::<WrittenTexts>() {
             let fields = read::<BTreeMap<String, String>, S>(&parts, &body, state).await;
-            let texts =
-                fields.unwrap_or_default().into_iter().filter(|(name, value)| is_text(name, value));
+            let is_kept = |(name, value): &(String, String)| F::is_written(name) && is_long(value);
+            let texts = fields.unwrap_or_default().into_iter().filter(is_kept);
             written.record(texts.map(|(_, value)| value).collect());
         }
         checked.map_err(IntoResponse::into_response)?;
@@ -97,11 +108,8 @@ where
     Form::from_request(request, state).await.map(|Form(fields)| fields)
 }
 
-/// Whether the value of a field is a text that takes time to write again: it has several words, or
-/// one long one. A hash, such as the revision of a form, was not written by a person.
-fn is_text(name: &str, value: &str) -> bool {
-    let text = value.trim();
-    let is_hash = blake3::Hash::from_hex(text).is_ok();
-    let is_long = text.contains(char::is_whitespace) || text.chars().count() > MAX_SHORT;
-    name != "csrf" && !is_hash && is_long
+/// Whether a text takes time to write again: it has several words, or one long one.
+fn is_long(text: &str) -> bool {
+    let text = text.trim();
+    text.contains(char::is_whitespace) || text.chars().count() > MAX_SHORT
 }

@@ -25,7 +25,7 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use toml::Value as TomlValue;
 
-use super::csrf_form::CsrfForm;
+use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_form::{self, PARAM, plain_text, toml_value};
@@ -186,6 +186,12 @@ pub(super) struct EditForm {
     /// The fields by their keys.
     #[serde(flatten)]
     fields: HashMap<String, String>,
+}
+
+impl WrittenForm for EditForm {
+    fn is_written(field: &str) -> bool {
+        ["title", "description"].contains(&field) || field.starts_with(PARAM)
+    }
 }
 
 /// What the form shows.

@@ -16,7 +16,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Deserialize;
 
 use super::api::escape;
-use super::csrf_form::CsrfForm;
+use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::{WebError, mark_formatted};
 use super::layout;
 use super::session::{self, Session};
@@ -119,6 +119,12 @@ pub(super) struct InvitationForm {
     /// The tournament from which the organiser came; may be empty.
     #[serde(default)]
     t: String,
+}
+
+impl WrittenForm for InvitationForm {
+    fn is_written(field: &str) -> bool {
+        ["names", "title"].contains(&field)
+    }
 }
 
 /// The query string of the form: the tournament whose title the cards get.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::csrf_form::CsrfForm;
+use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
@@ -40,6 +40,12 @@ pub(super) struct VoidForm {
     reason: String,
     #[serde(flatten)]
     query: VoidQuery,
+}
+
+impl WrittenForm for VoidForm {
+    fn is_written(field: &str) -> bool {
+        field == "reason"
+    }
 }
 
 /// The form that selects matches, and the preview if criteria are given.

@@ -10,7 +10,7 @@ use axum::response::Redirect;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::csrf_form::CsrfForm;
+use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
@@ -21,6 +21,8 @@ use crate::db::tournaments::Rehearsal;
 /// The form, which has no fields besides the CSRF token.
 #[derive(Debug, Deserialize)]
 pub(super) struct StartForm {}
+
+impl WrittenForm for StartForm {}
 
 /// The page with what a rehearsal would play, and the button that starts it.
 pub(super) async fn form(

@@ -19,7 +19,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use toml::Value as TomlValue;
 
-use super::csrf_form::CsrfForm;
+use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
@@ -64,6 +64,12 @@ pub(super) struct Draft {
     /// defaults.
     #[serde(flatten)]
     params: HashMap<String, String>,
+}
+
+impl WrittenForm for Draft {
+    fn is_written(field: &str) -> bool {
+        ["title", "description", "more"].contains(&field) || field.starts_with(PARAM)
+    }
 }
 
 /// A game that a tournament can be created for.

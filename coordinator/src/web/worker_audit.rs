@@ -11,7 +11,7 @@ use axum::response::Redirect;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::csrf_form::CsrfForm;
+use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::WebError;
 use super::flash::{self, Flash};
 use super::session::Session;
@@ -32,6 +32,12 @@ pub(super) struct WorkerForm {
     reason: String,
     #[serde(default)]
     sure: Option<String>,
+}
+
+impl WrittenForm for WorkerForm {
+    fn is_written(field: &str) -> bool {
+        field == "reason"
+    }
 }
 
 /// The page.
