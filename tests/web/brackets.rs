@@ -33,6 +33,9 @@ fn a_bracket_is_a_page_and_json() {
     assert!(page.contains("Follows from the results."), "{page}");
     up.wait_for("cup", 1);
     assert!(browser.page("/t/cup").contains("href=\"/t/cup/bracket\""));
+    let statistics = text(&browser.page("/t/cup/statistics"));
+    assert!(statistics.contains("The schedule of this edition determines the ranks"));
+    assert!(!statistics.contains("Best three and Matches to be sure are empty"), "{statistics}");
     let page = browser.page("/t/cup/bracket");
     let shown = text(&page);
     for heading in ["Quarter-finals", "Semi-finals", "Final", "Third place", "Winner:"] {

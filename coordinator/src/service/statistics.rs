@@ -69,6 +69,7 @@ impl Service {
             state: edition.state.as_str().to_owned(),
             rehearsal: tournament.is_some_and(|tournament| tournament.rehearsal.is_some()),
             ranked: u32::try_from(ranked).unwrap_or(u32::MAX),
+            ranks_by_schedule: is_bracket(board),
             // The same results give the same figures.
             computation: format!("{} {}", all.matches, board.basis()),
             planned: edition.matches,

@@ -100,7 +100,7 @@ fn page(
     sort(&mut all.statistics, query.sort);
     html! {
         (question(&all))
-        (missing_figures(&all.statistics))
+        (missing_figures(&all))
         (table(tournament, query, &all))
         nav.paging aria-label="Pages" {
             @if query.offset > 0 {
@@ -227,25 +227,40 @@ fn has_matches(row: &BotStatistics) -> bool {
 }
 
 /// Why bots of the page lack figures, a sentence for each reason.
-fn missing_figures(rows: &[BotStatistics]) -> Markup {
+fn missing_figures(all: &GetStatisticsResponse) -> Markup {
+    let rows = &all.statistics;
+    let has = |reason: &str| rows.iter().any(|row| row.no_interval == reason);
+    html! {
+        @if all.ranks_by_schedule {
+            p {
+                "The schedule of this edition determines the ranks, so there are no possible ranks "
+                "and no probabilities."
+            }
+            @if has("one_seed") {
+                p {
+                    "A bot that met an opponent with one seed only has no interval, because nothing "
+                    "shows how much chance there is."
+                }
+            }
+            @if has("equal_outcomes") {
+                p { "A bot that had the same result with every seed has no interval yet." }
+            }
+        } @else { (missing_ranks(rows)) }
+        @if has("no_matches") { p { "A bot without counted matches has no mean yet." } }
+    }
+}
+
+/// Why bots of the page lack possible ranks, where these follow from means.
+fn missing_ranks(rows: &[BotStatistics]) -> Markup {
     let has = |reason: &str| rows.iter().any(|row| row.no_interval == reason);
     let is_unranked = |row: &BotStatistics| row.rank == 0;
-    // A ranked bot with an interval lacks possible ranks only if the schedule sets the ranks.
-    let has_set_rank = |row: &BotStatistics| {
-        !is_unranked(row) && row.no_interval.is_empty() && row.rank_set.is_none()
-    };
-    // Otherwise it lacks probabilities only because of another bot, perhaps on another page.
+    // A bot with possible ranks lacks probabilities only because of another bot, perhaps on another
+    // page.
     let lacks_probabilities = |row: &BotStatistics| {
         let has_ranks = row.no_interval.is_empty() && row.rank_set.is_some();
         !is_unranked(row) && has_ranks && has_matches(row) && row.top.is_empty()
     };
     html! {
-        @if rows.iter().any(has_set_rank) {
-            p {
-                "The schedule of this edition determines the ranks, so there are no possible ranks "
-                "and no probabilities."
-            }
-        }
         @if has("one_seed") || rows.iter().any(lacks_probabilities) {
             p {
                 "A bot that met an opponent with one seed only has no interval and no possible "
@@ -259,7 +274,6 @@ fn missing_figures(rows: &[BotStatistics]) -> Markup {
                 "ranks yet."
             }
         }
-        @if has("no_matches") { p { "A bot without counted matches has no mean yet." } }
         @if rows.iter().any(is_unranked) {
             p {
                 "A house bot without a rank has no possible ranks, and the possible ranks of other "
@@ -342,19 +356,39 @@ mod tests {
             ..BotStatistics::default()
         };
         let set = Some(RankSet { best: 1, worst: 2 });
-        for (rows, reasons) in [
-            (vec![row(1, "", set), row(2, "", set)], vec![]),
-            (vec![row(1, "one_seed", None)], vec!["met an opponent with one seed only"]),
-            (vec![row(1, "equal_outcomes", None)], vec!["the same result with every seed"]),
-            (vec![row(1, "no_matches", None)], vec!["without counted matches"]),
-            (vec![row(1, "", set), row(0, "", None)], vec!["house bot without a rank"]),
-            (vec![row(1, "", None)], vec!["The schedule of this edition determines the ranks"]),
+        let page = |ranks_by_schedule, statistics| {
+            let all = GetStatisticsResponse {
+                ranks_by_schedule,
+                statistics,
+                ..GetStatisticsResponse::default()
+            };
+            missing_figures(&all).into_string()
+        };
+        let by_schedule = "The schedule of this edition determines the ranks";
+        for (is_bracket, rows, reasons) in [
+            (false, vec![row(1, "", set), row(2, "", set)], vec![]),
+            (false, vec![row(1, "one_seed", None)], vec!["met an opponent with one seed only"]),
+            (false, vec![row(1, "equal_outcomes", None)], vec!["the same result with every seed"]),
+            (false, vec![row(1, "no_matches", None)], vec!["without counted matches"]),
+            (false, vec![row(1, "", set), row(0, "", None)], vec!["house bot without a rank"]),
             (
+                false,
                 vec![row(0, "no_matches", None), row(1, "one_seed", None)],
                 vec!["with one seed only", "without counted matches", "house bot without a rank"],
             ),
+            (true, vec![row(1, "", None), row(0, "", None)], vec![by_schedule]),
+            (
+                true,
+                vec![row(1, "one_seed", None), row(2, "one_seed", None)],
+                vec![by_schedule, "with one seed only has no interval, because"],
+            ),
+            (
+                true,
+                vec![row(1, "equal_outcomes", None)],
+                vec![by_schedule, "with every seed has no interval yet."],
+            ),
         ] {
-            let text = missing_figures(&rows).into_string();
+            let text = page(is_bracket, rows);
             assert_eq!(text.matches("<p>").count(), reasons.len(), "{text}");
             for reason in reasons {
                 assert!(text.contains(reason), "{reason}: {text}");
@@ -362,9 +396,9 @@ mod tests {
         }
         // The bot that was met with one seed only is on another page.
         let played = |top: Vec<f64>| BotStatistics { matches: 4, top, ..row(1, "", set) };
-        let shown = missing_figures(&[played(vec![])]).into_string();
+        let shown = page(false, vec![played(vec![])]);
         assert!(shown.contains("As long as there is such a bot"), "{shown}");
-        assert_eq!(missing_figures(&[played(vec![0.5])]).into_string(), "");
+        assert_eq!(page(false, vec![played(vec![0.5])]), "");
     }
 
     #[test]

@@ -111,6 +111,9 @@ resource! {
         /// What the figures and ranks were computed from. Pages of a running edition belong
         /// together if they have the same value.
         computation: String;
+        /// Whether ranks follow from the schedule, as in a knockout. Then there are no possible
+        /// ranks and no probabilities.
+        ranks_by_schedule: bool;
         /// The number of bots that match the filter, on all pages.
         bots: u32;
         /// The bots on this page, best first.
