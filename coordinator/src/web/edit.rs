@@ -160,11 +160,11 @@ const BEFORE_EDITIONS: &[Field] = &[
         "state",
         "Files that bots leave",
         Kind::Choice(&[
-            ("none", "none"),
-            ("pairing", "the next one against the same opponent"),
-            ("tournament", "the next one"),
+            ("none", "deleted after each match"),
+            ("pairing", "passed to the next match against the same opponent"),
+            ("tournament", "passed to the next match"),
         ]),
-        "The match to which they are passed.",
+        "What happens to the files that a bot wrote during a match.",
     ),
     (
         "ponder",
@@ -536,7 +536,7 @@ mod tests {
         // The same word means something else in another field.
         assert_eq!(value_in_words("title", "\"manual\""), "manual");
         assert_eq!(value_in_words("rerun", "\"manual\""), "when an organiser starts one");
-        assert_eq!(value_in_words("state", "\"tournament\""), "the next one");
+        assert_eq!(value_in_words("state", "\"tournament\""), "passed to the next match");
         assert_eq!(with_labels("expected = \"x\": wrong"), "Time of a match = \"x\": wrong");
         let error = "[submissions] window = \"abc\": expected a duration";
         assert_eq!(with_labels(error), "Window = \"abc\": expected a duration");
