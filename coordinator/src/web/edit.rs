@@ -432,16 +432,28 @@ fn field_of(key: &str) -> Option<&'static Field> {
     ALWAYS.iter().chain(BEFORE_EDITIONS).find(|field| field.0 == key)
 }
 
+/// The parameter of a key.
+fn param_of<'a>(params: &'a [(ParamInfo, String)], key: &str) -> Option<&'a ParamInfo> {
+    let key = key.strip_prefix("params.")?;
+    params.iter().map(|(param, _)| param).find(|param| param.key == key)
+}
+
 /// A setting as the form calls it.
-fn setting(key: &str) -> Markup {
+fn setting(params: &[(ParamInfo, String)], key: &str) -> Markup {
     html! {
         @if let Some((_, label, ..)) = field_of(key) { (label) }
-        @else { code { (key.strip_prefix("params.").unwrap_or(key)) } }
+        @else if let Some(param) = param_of(params, key) { (parameter_words::label(param)) }
+        @else { code { (key) } }
     }
 }
 
 /// A value of a setting as people read it. `json` is empty if there is no value.
-fn value_in_words(key: &str, json: &str) -> String {
+fn value_in_words(params: &[(ParamInfo, String)], key: &str, json: &str) -> String {
+    if let Some(param) = param_of(params, key)
+        && let Ok(value) = serde_json::from_str(json)
+    {
+        return tournament_form::value_in_words(param, &value);
+    }
     let kind = field_of(key).map(|field| field.2);
     match (serde_json::from_str(json), kind) {
         (Ok(Value::String(text)), Some(Kind::Time)) => {
@@ -479,9 +491,9 @@ fn preview(
 ) -> Markup {
     let row = |SettingChange { key, before, after, effect }: &SettingChange| {
         html! {
-            th scope="row" { (setting(key)) }
-            td data-label="Now" { (value_in_words(key, before)) }
-            td data-label="Then" { (value_in_words(key, after)) }
+            th scope="row" { (setting(&state.params, key)) }
+            td data-label="Now" { (value_in_words(&state.params, key, before)) }
+            td data-label="Then" { (value_in_words(&state.params, key, after)) }
             td data-label="Effect" { (effect) }
         }
     };
@@ -515,6 +527,8 @@ fn preview(
 
 #[cfg(test)]
 mod tests {
+    use arbiter_games::ParamKind;
+
     use super::*;
 
     #[test]
@@ -528,15 +542,31 @@ mod tests {
     }
 
     #[test]
+    fn parameters_are_shown_as_the_form_calls_them() {
+        let param = |key, kind, help| (arbiter_games::param(key, kind, help), String::new());
+        let params = [
+            param("frames", ParamKind::Boolean, "whether bots see frames: true or false"),
+            param("chips", ParamKind::PerSeat(0..=400), "what each bot starts with; default 200"),
+        ];
+        let label = |key| setting(&params, key).into_string();
+        assert_eq!(label("params.frames"), "Whether bots see frames");
+        assert_eq!(label("params.other"), "<code>params.other</code>");
+        let words = |key, json| value_in_words(&params, key, json);
+        assert_eq!(words("params.frames", "true"), "yes");
+        assert_eq!(words("params.chips", "[120,0,305]"), "120, 0, 305");
+        assert_eq!(words("params.chips", ""), "none");
+    }
+
+    #[test]
     fn settings_are_shown_in_words() {
-        assert_eq!(value_in_words("submissions.preflight", "true"), "yes");
-        let closes = value_in_words("submissions.closes", "\"2027-01-05T12:00:00Z\"");
-        assert_eq!(closes, "2027-01-05 12:00 UTC");
-        assert_eq!(value_in_words("title", ""), "none");
+        let words = |key, json| value_in_words(&[], key, json);
+        assert_eq!(words("submissions.preflight", "true"), "yes");
+        assert_eq!(words("submissions.closes", "\"2027-01-05T12:00:00Z\""), "2027-01-05 12:00 UTC");
+        assert_eq!(words("title", ""), "none");
         // The same word means something else in another field.
-        assert_eq!(value_in_words("title", "\"manual\""), "manual");
-        assert_eq!(value_in_words("rerun", "\"manual\""), "when an organiser starts one");
-        assert_eq!(value_in_words("state", "\"tournament\""), "passed to the next match");
+        assert_eq!(words("title", "\"manual\""), "manual");
+        assert_eq!(words("rerun", "\"manual\""), "when an organiser starts one");
+        assert_eq!(words("state", "\"tournament\""), "passed to the next match");
         assert_eq!(with_labels("expected = \"x\": wrong"), "Time of a match = \"x\": wrong");
         let error = "[submissions] window = \"abc\": expected a duration";
         assert_eq!(with_labels(error), "Window = \"abc\": expected a duration");

@@ -429,6 +429,11 @@ pub(super) fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
     }
 }
 
+/// A value of a parameter as people read it.
+pub(super) fn value_in_words(param: &ParamInfo, value: &Value) -> String {
+    choice_words(param, &plain_text(value)).to_owned()
+}
+
 /// A choice as people read it.
 fn choice_words<'a>(param: &ParamInfo, choice: &'a str) -> &'a str {
     match (&param.kind, choice) {
