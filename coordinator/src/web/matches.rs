@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use arbiter_games::{Value, Values};
 use arbiter_proto::ids::MatchName;
 use arbiter_proto::v1::{ListMatchesRequest, MatchStatus};
 use axum::extract::{Path, Query};
@@ -10,15 +11,16 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::api::escape;
 use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::session::Session;
+use super::tournament_form::{plain_text, value_in_words};
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{layout, parameter_words};
+use crate::tournament::TournamentFile;
 
 const MATCHES_PER_PAGE: u32 = 50;
 /// Maximum length of the value of a parameter, in characters.
@@ -235,33 +237,32 @@ fn table(
 ) -> Markup {
     let mut heads = vec!["Match".to_owned()];
     heads.push(format!("Seats and scores{}", layout::components(columns)));
-    heads.extend(params.columns.iter().map(|(_, label)| label.clone()));
+    heads.extend_from_slice(&params.labels);
     heads.push("Duration".to_owned());
-    let row = |(status, values): (&MatchStatus, &Params)| {
+    let row = |(status, texts): (&MatchStatus, &Vec<String>)| {
         html! {
             td { a href=(layout::match_path(&status.r#match)) { (number(status).unwrap_or_default()) } }
             td { (layout::seats(tournament, &status.seats)) }
-            @for (key, _) in &params.columns { td { (values.get(key).map(param_text).unwrap_or_default()) } }
+            @for text in texts { td { (beginning(text)) } }
             td.number { (layout::format_millis(status.wall_ms)) }
         }
     };
-    layout::table("Matches", "matches", &heads, played.iter().zip(&params.values).map(row))
+    layout::table("Matches", "matches", &heads, played.iter().zip(&params.texts).map(row))
 }
 
-/// The parameters of a match that differ from those of the tournament, by their keys.
+/// The parameters of a match by their keys.
 type Params = BTreeMap<String, Value>;
 
 /// The parameters in lists of matches.
 #[derive(Debug, Default)]
 struct ShownParams {
-    /// The keys and labels of those that have a column.
-    columns: Vec<(String, String)>,
-    /// Those of each match.
-    values: Vec<Params>,
+    /// The labels of those that have a column.
+    labels: Vec<String>,
+    /// Their texts for each match.
+    texts: Vec<Vec<String>>,
 }
 
 impl ShownParams {
-    /// If the tournament has several boards, they have a column on every page.
     async fn of(
         session: &Session,
         tournament: &str,
@@ -271,24 +272,40 @@ impl ShownParams {
             return Ok(Self::default());
         }
         let file = session.service.tournament_file(tournament).await?;
-        let of_match = |status: &MatchStatus| {
-            let mut params: Params = serde_json::from_str(&status.params).unwrap_or_default();
-            let index = status.board.and_then(|board| usize::try_from(board).ok());
-            if let Some(board) = index.and_then(|index| file.boards.get(index)) {
-                params.insert(file.board_key().to_owned(), Value::from(board.as_str()));
-            }
-            params
-        };
-        let values: Vec<_> = played.iter().map(of_match).collect();
-        let mut keys = different_keys(&values);
-        keys.extend((file.boards.len() > 1).then(|| file.board_key().to_owned()));
-        let label = |key: &str| {
-            let param = file.game().params.iter().find(|param| param.key == key);
-            param.map_or_else(|| layout::label(key), parameter_words::label)
-        };
-        let columns = keys.into_iter().map(|key| (key.clone(), label(&key))).collect();
-        Ok(Self { columns, values })
+        Ok(Self::new(&file, played))
     }
+
+    /// If the tournament has several boards, they have a column on every page.
+    fn new(file: &TournamentFile, played: &[MatchStatus]) -> Self {
+        let common = file.params.values();
+        let all: Vec<_> = played.iter().map(|status| params_of(file, &common, status)).collect();
+        let mut keys = different_keys(&all);
+        keys.extend((file.boards.len() > 1).then(|| file.board_key().to_owned()));
+        let param = |key: &str| file.game().params.iter().find(|param| param.key == key);
+        let label =
+            |key: &String| param(key).map_or_else(|| layout::label(key), parameter_words::label);
+        let text = |params: &Params, key: &String| match (params.get(key), param(key)) {
+            (Some(value), Some(param)) => value_in_words(param, value),
+            (Some(value), None) => plain_text(value),
+            (None, _) => String::new(),
+        };
+        let texts = |params: &Params| keys.iter().map(|key| text(params, key)).collect::<Vec<_>>();
+        Self { labels: keys.iter().map(label).collect(), texts: all.iter().map(texts).collect() }
+    }
+}
+
+/// The parameters of a match. A match has only those that differ from the common ones of the
+/// tournament.
+fn params_of(file: &TournamentFile, common: &Values, status: &MatchStatus) -> Params {
+    let mut params: Params =
+        common.iter().map(|(key, value)| (key.to_owned(), value.clone())).collect();
+    let different: Params = serde_json::from_str(&status.params).unwrap_or_default();
+    params.extend(different);
+    let index = status.board.and_then(|board| usize::try_from(board).ok());
+    if let Some(board) = index.and_then(|index| file.boards.get(index)) {
+        params.insert(file.board_key().to_owned(), Value::from(board.as_str()));
+    }
+    params
 }
 
 /// The keys of the parameters in which matches differ.
@@ -298,10 +315,8 @@ fn different_keys(params: &[Params]) -> BTreeSet<String> {
     keys.into_iter().filter(differs).collect()
 }
 
-/// A value of a parameter. Of a long text, such as that of a board without a name, only the
-/// beginning.
-fn param_text(value: &Value) -> String {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+/// The beginning of a long text, such as that of a board without a name.
+fn beginning(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let beginning: String = line.chars().take(MAX_PARAM_CHARS).collect();
     if beginning.len() < text.trim_end().len() { format!("{beginning}…") } else { beginning }
@@ -334,5 +349,49 @@ pub(super) async fn newest(
             }
             p { a href={ "/t/" (tournament) "/matches?edition=" (edition) } { "All matches" } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arbiter_games::Games;
+
+    use super::*;
+
+    fn shown(file: &str, matches: &[(&str, Option<i32>)]) -> ShownParams {
+        let file = TournamentFile::parse(&Games::built_in(), file).unwrap();
+        let played: Vec<_> = matches
+            .iter()
+            .map(|(params, board)| MatchStatus {
+                params: (*params).to_owned(),
+                board: *board,
+                ..MatchStatus::default()
+            })
+            .collect();
+        ShownParams::new(&file, &played)
+    }
+
+    #[test]
+    fn a_match_without_a_parameter_shows_that_of_the_tournament() {
+        let file = "name = \"cup\"\ngame = \"blackjack\"\n[params]\nchips = 150\n";
+        let shown = shown(file, &[("", None), ("{\"chips\":[120,0,305]}", None)]);
+        assert_eq!(shown.labels, ["What each bot starts with"]);
+        assert_eq!(shown.texts, [["150"], ["120, 0, 305"]]);
+    }
+
+    #[test]
+    fn parameters_that_are_equal_in_all_matches_have_no_column() {
+        let file = "name = \"cup\"\ngame = \"blackjack\"\n[params]\nchips = 150\n";
+        let shown = shown(file, &[("", None), ("{\"chips\":150}", None)]);
+        assert!(shown.labels.is_empty(), "{:?}", shown.labels);
+    }
+
+    #[test]
+    fn the_boards_of_a_tournament_have_a_column_on_every_page() {
+        let file =
+            "name = \"cup\"\ngame = \"bitwa\"\n[schedule]\nboards = [\"pole\", \"kolosy\"]\n";
+        let shown = shown(file, &[("", Some(1)), ("", Some(1))]);
+        assert_eq!(shown.labels, ["The board"]);
+        assert_eq!(shown.texts, [["kolosy"], ["kolosy"]]);
     }
 }
