@@ -169,9 +169,11 @@ function startViewer(replay) {
     if (!playing) nameStep();
   }
 
-  // Says that a step cannot be loaded. The step before it remains in view.
+  // Says that a step cannot be loaded. The step before it remains in view. The address keeps the
+  // step that failed, so that loading the page again leads to it.
   function fail(index, error) {
     pause();
+    nameStep(index);
     troubled = index;
     requested = current;
     range.value = current;
@@ -215,13 +217,13 @@ function startViewer(replay) {
     return [message, load];
   }
 
-  // Puts the step into the address and the link.
-  function nameStep() {
+  // Puts the step in view into the link, and a step into the address.
+  function nameStep(addressed = current) {
     // Without scripts, a server reads the query instead.
     const query = replay.dataset.chunks === undefined ? "" : `?step=${current}`;
     link.href = `${replay.dataset.page}${query}#step=${current}`;
     clearTimeout(addressTimer);
-    const name = () => history.replaceState(null, "", `#step=${current}`);
+    const name = () => history.replaceState(null, "", `#step=${addressed}`);
     addressTimer = setTimeout(name, ADDRESS_DELAY);
   }
 

@@ -227,6 +227,18 @@ fn a_replay_plays_two_hundred_steps_a_second() {
     assert!((60.0..220.0).contains(&rate), "{last} steps in {milliseconds} ms: {rate} a second");
 }
 
+/// Answers the requests of a page with the status `window.answer` and counts them. The delays of
+/// the page are short for the test.
+const REFUSE_REQUESTS: &str = "window.answer = 503;
+    window.requested = [];
+    const later = window.setTimeout;
+    window.setTimeout = (action, delay) => later(action, Math.min(delay, 20));
+    const send = window.fetch;
+    window.fetch = async (address) => {
+        window.requested.push(address);
+        return Number(window.answer) === 200 ? send(address) : new Response('', { status: Number(window.answer) });
+    };";
+
 /// The server fails while the replay is open. Requests are counted by their address.
 #[test]
 fn steps_that_fail_are_requested_a_few_times_and_again_on_request() {
@@ -236,18 +248,7 @@ fn steps_that_fail_are_requested_a_few_times_and_again_on_request() {
     server.visit(&chrome, "/t/wojna-quick/matches/0");
     let last = chrome.run("return Number(document.getElementById('replay').dataset.total) - 1");
     let last = last.as_u64().unwrap();
-    // The delays are short for the test.
-    chrome.run(
-        "window.answer = 503;
-        window.requested = [];
-        const later = window.setTimeout;
-        window.setTimeout = (action, delay) => later(action, Math.min(delay, 20));
-        const send = window.fetch;
-        window.fetch = async (address) => {
-            window.requested.push(address);
-            return Number(window.answer) === 200 ? send(address) : new Response('', { status: Number(window.answer) });
-        };",
-    );
+    chrome.run(REFUSE_REQUESTS);
     let refused = "return !!document.querySelector('#replay .error-message button')";
     let requests = || chrome.run("return window.requested.length").as_u64().unwrap();
     chrome.press(keys::END);
@@ -269,6 +270,28 @@ fn steps_that_fail_are_requested_a_few_times_and_again_on_request() {
     chrome.click("#replay .error-message button");
     chrome.wait("the last step is shown", &format!("return {STEP} === {last}"));
     assert!(!chrome.has("#replay .error-message"));
+}
+
+#[test]
+fn a_page_that_is_loaded_again_shows_the_step_that_failed() {
+    let Some(chrome) = Chrome::start() else { return };
+    let server = TestServer::played();
+    server.log_in(&chrome);
+    server.visit(&chrome, "/t/wojna-quick/matches/0");
+    let last = chrome.run("return Number(document.getElementById('replay').dataset.total) - 1");
+    let last = last.as_u64().unwrap();
+    chrome.run(REFUSE_REQUESTS);
+    chrome.run(&format!("location.hash = '#step={last}'"));
+    chrome.wait(
+        "the failure is shown",
+        "return !!document.querySelector('#replay .error-message button')",
+    );
+    assert_eq!(chrome.run(&format!("return {STEP}")), 0, "the step before remains");
+    let is_kept = format!("return location.hash === '#step={last}'");
+    chrome.wait("the address keeps the step that failed", &is_kept);
+    chrome.click("#replay .error-message button:last-child");
+    chrome.wait("the step that failed is shown", &format!("return {STEP} === {last}"));
+    chrome.wait("the address still names the step", &is_kept);
 }
 
 /// A server of another site, whose one page has this frame. It ends with the test.
