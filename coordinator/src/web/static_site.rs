@@ -13,7 +13,7 @@ use arbiter_proto::v1::{
     Bot, Certificate, Edition, GetRankingResponse, GetStatisticsResponse, MatchStatus, Standing,
     Tournament,
 };
-use arbiter_replay::{ShownNames, number_text, without_bidi_controls};
+use arbiter_replay::{ShownNames, without_bidi_controls};
 use maud::{DOCTYPE, Markup, html};
 
 pub use self::links::LinkedPages;
@@ -22,7 +22,7 @@ pub use super::csv_export::{MatchTable, bots_text, ranking_text, statistics_text
 use super::layout::{self, count, label};
 use super::settings_in_words::topics;
 use super::tournament_links::TournamentLinks;
-use super::{about, balance, head_to_head, leaderboard, markdown, rehearsal};
+use super::{about, balance, head_to_head, leaderboard, markdown, rehearsal, statistics};
 use crate::tournament::file::TournamentFile;
 
 /// The style sheet, at [`paths::STYLE`]. Its icon is in the same folder.
@@ -227,24 +227,18 @@ impl StaticSite {
 
     /// The statistics of an edition.
     pub fn statistics(&self, all: &GetStatisticsResponse) -> String {
-        let margin = |value: Option<f64>, digits: usize| match value {
-            Some(value) => format!(" ± {value:.digits$}"),
-            None => String::new(),
-        };
         let heads = ["Rank", "Bot", "Matches", "Mean", "Possible ranks", "Rating"];
         let rows = all.statistics.iter().map(|bot| {
             html! {
                 td.number { (rank(bot.rank, bot.tied)) }
                 th scope="row" { (self.names.label(&bot.bot)) }
                 td.number { (bot.matches) }
-                td.number { (number_text(format!("{:.3}", bot.mean))) (margin(bot.margin, 3)) }
                 td.number {
-                    @if let Some(ranks) = &bot.rank_set { (ranks.best) "–" (ranks.worst) } @else { "–" }
+                    (statistics::mean(bot))
+                    @if let Some(margin) = bot.margin { " ± " (format!("{margin:.3}")) }
                 }
-                td.number {
-                    @if let Some(rating) = bot.rating { (number_text(format!("{rating:.0}"))) (margin(bot.rating_margin, 0)) }
-                    @else { "–" }
-                }
+                td.number { (statistics::rank_set(bot)) }
+                td.number { (statistics::rating(bot)) }
             }
         });
         let body = html! {
@@ -253,6 +247,7 @@ impl StaticSite {
                 ". With fresh seeds and the same field, all possible ranks hold together with 95 %; "
                 "an interval of a mean or a rating holds alone with 95 %."
             }
+            (statistics::missing_figures(all, false))
             (layout::table("Statistics", "statistics", &heads, rows))
         };
         self.page(paths::STATISTICS, "Statistics", &body)
@@ -387,4 +382,44 @@ fn seats_and_scores(names: &TournamentLinks, status: &MatchStatus) -> Markup {
 /// A rank; a dash for a house bot without a rank, and for a bot without a place.
 fn rank(rank: u32, tied: bool) -> Markup {
     html! { @if rank == 0 { "–" } @else { (rank) @if tied { "=" } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use arbiter_proto::v1::{BotStatistics, RankSet};
+
+    use super::*;
+
+    #[test]
+    fn a_bot_without_matches_has_no_figures_but_a_reason() {
+        let new = BotStatistics {
+            bot: "new".to_owned(),
+            rank: 2,
+            no_interval: "no_matches".to_owned(),
+            ..BotStatistics::default()
+        };
+        let played = BotStatistics {
+            bot: "old".to_owned(),
+            rank: 1,
+            matches: 4,
+            mean: -1.5,
+            margin: Some(0.25),
+            rank_set: Some(RankSet { best: 1, worst: 1 }),
+            rating: Some(1499.6),
+            rating_margin: Some(20.4),
+            ..BotStatistics::default()
+        };
+        let tournament = Tournament { name: "cup".to_owned(), ..Tournament::default() };
+        let site = StaticSite::new(tournament, &[], true);
+        let statistics = vec![played, new];
+        let all = GetStatisticsResponse { statistics, ..GetStatisticsResponse::default() };
+        let page = site.statistics(&all);
+        let cells = |texts: [&str; 4]| {
+            texts.map(|text| format!("<td class=\"number\">{text}</td>")).concat()
+        };
+        for figures in [["4", "−1.500 ± 0.250", "1", "1500 ± 20"], ["0", "–", "–", "–"]] {
+            assert!(page.contains(&cells(figures)), "{figures:?}: {page}");
+        }
+        assert!(page.contains("A bot without counted matches has no mean yet."), "{page}");
+    }
 }

@@ -100,7 +100,7 @@ fn page(
     sort(&mut all.statistics, query.sort);
     html! {
         (question(&all))
-        (missing_figures(&all))
+        (missing_figures(&all, true))
         (table(tournament, query, &all))
         nav.paging aria-label="Pages" {
             @if query.offset > 0 {
@@ -204,14 +204,12 @@ fn table(
                     tr data-bot=(row.bot) {
                         td.number { (leaderboard::rank(row.rank, row.tied)) }
                         td.name { (tournament.bot(&row.bot)) }
-                        td.number { (row.rank_set.map_or_else(|| DASH.to_owned(), possible_ranks)) }
+                        td.number { (rank_set(row)) }
                         td.drawn { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
-                        @if has_matches(row) {
-                            td.number { (number_text(format!("{:.3}", row.mean))) }
-                            td { (chart::interval(interval(row), range)) }
-                        } @else { td.number { (DASH) } td {} }
+                        td.number { (mean(row)) }
+                        td { @if has_matches(row) { (chart::interval(interval(row), range)) } }
                         @for top in TOP { td.number { (dashed(text::percent(row.top.get(top - 1).copied()))) } }
-                        td.number { (number_text(dashed(text::rating(row.rating, row.rating_margin)))) }
+                        td.number { (rating(row)) }
                         td.number { (dashed(text::needed(row.matches_needed, row.margin))) }
                     }
                 }
@@ -226,15 +224,32 @@ fn has_matches(row: &BotStatistics) -> bool {
     row.matches > 0
 }
 
-/// Why bots of the page lack figures, a sentence for each reason.
-fn missing_figures(all: &GetStatisticsResponse) -> Markup {
+/// The mean of a bot, if it has counted matches.
+pub(super) fn mean(row: &BotStatistics) -> String {
+    if has_matches(row) { number_text(format!("{:.3}", row.mean)) } else { DASH.to_owned() }
+}
+
+/// The possible ranks of a bot, if they are known.
+pub(super) fn rank_set(row: &BotStatistics) -> String {
+    row.rank_set.map_or_else(|| DASH.to_owned(), possible_ranks)
+}
+
+/// The rating of a bot with its margin, if they are known.
+pub(super) fn rating(row: &BotStatistics) -> String {
+    number_text(dashed(text::rating(row.rating, row.rating_margin)))
+}
+
+/// Why bots of the page lack figures, a paragraph for each reason. The page may have no columns of
+/// probabilities.
+pub(super) fn missing_figures(all: &GetStatisticsResponse, has_probabilities: bool) -> Markup {
     let rows = &all.statistics;
     let has = |reason: &str| rows.iter().any(|row| row.no_interval == reason);
     html! {
         @if all.ranks_by_schedule {
             p {
-                "The schedule of this edition determines the ranks, so there are no possible ranks "
-                "and no probabilities."
+                "The schedule of this edition determines the ranks, so there are no possible ranks"
+                @if has_probabilities { " and no probabilities" }
+                "."
             }
             @if has("one_seed") {
                 p {
@@ -245,27 +260,34 @@ fn missing_figures(all: &GetStatisticsResponse) -> Markup {
             @if has("equal_outcomes") {
                 p { "A bot that had the same result with every seed has no interval yet." }
             }
-        } @else { (missing_ranks(rows)) }
+        } @else { (missing_ranks(rows, has_probabilities)) }
         @if has("no_matches") { p { "A bot without counted matches has no mean yet." } }
     }
 }
 
 /// Why bots of the page lack possible ranks, where these follow from means.
-fn missing_ranks(rows: &[BotStatistics]) -> Markup {
+fn missing_ranks(rows: &[BotStatistics], has_probabilities: bool) -> Markup {
     let has = |reason: &str| rows.iter().any(|row| row.no_interval == reason);
     let is_unranked = |row: &BotStatistics| row.rank == 0;
     // A bot with possible ranks lacks probabilities only because of another bot, perhaps on another
     // page.
     let lacks_probabilities = |row: &BotStatistics| {
         let has_ranks = row.no_interval.is_empty() && row.rank_set.is_some();
-        !is_unranked(row) && has_ranks && has_matches(row) && row.top.is_empty()
+        has_probabilities
+            && !is_unranked(row)
+            && has_ranks
+            && has_matches(row)
+            && row.top.is_empty()
     };
     html! {
         @if has("one_seed") || rows.iter().any(lacks_probabilities) {
             p {
                 "A bot that met an opponent with one seed only has no interval and no possible "
-                "ranks, because nothing shows how much chance there is. As long as there is such a "
-                "bot, the columns First, Best three and Matches to be sure are empty for all bots."
+                "ranks, because nothing shows how much chance there is."
+                @if has_probabilities {
+                    " As long as there is such a bot, the columns First, Best three and Matches to "
+                    "be sure are empty for all bots."
+                }
             }
         }
         @if has("equal_outcomes") {
@@ -356,13 +378,13 @@ mod tests {
             ..BotStatistics::default()
         };
         let set = Some(RankSet { best: 1, worst: 2 });
-        let page = |ranks_by_schedule, statistics| {
+        let page = |ranks_by_schedule, has_probabilities, statistics| {
             let all = GetStatisticsResponse {
                 ranks_by_schedule,
                 statistics,
                 ..GetStatisticsResponse::default()
             };
-            missing_figures(&all).into_string()
+            missing_figures(&all, has_probabilities).into_string()
         };
         let by_schedule = "The schedule of this edition determines the ranks";
         for (is_bracket, rows, reasons) in [
@@ -388,17 +410,21 @@ mod tests {
                 vec![by_schedule, "with every seed has no interval yet."],
             ),
         ] {
-            let text = page(is_bracket, rows);
+            let text = page(is_bracket, true, rows);
             assert_eq!(text.matches("<p>").count(), reasons.len(), "{text}");
             for reason in reasons {
                 assert!(text.contains(reason), "{reason}: {text}");
             }
+            let without = missing_figures(&rows, false).into_string();
+            assert_eq!(without.matches("<p>").count(), text.matches("<p>").count(), "{without}");
+            assert!(!without.contains("probabilities") && !without.contains("First"), "{without}");
         }
         // The bot that was met with one seed only is on another page.
         let played = |top: Vec<f64>| BotStatistics { matches: 4, top, ..row(1, "", set) };
-        let shown = page(false, vec![played(vec![])]);
+        let shown = page(false, true, vec![played(vec![])]);
         assert!(shown.contains("As long as there is such a bot"), "{shown}");
-        assert_eq!(page(false, vec![played(vec![0.5])]), "");
+        assert_eq!(page(false, true, vec![played(vec![0.5])]), "");
+        assert_eq!(page(false, false, vec![played(vec![])]), "");
     }
 
     #[test]
