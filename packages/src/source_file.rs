@@ -58,10 +58,18 @@ const SOURCE_LANGUAGES: [SourceLanguage; 9] = [
 
 /// Why a file is not a bot: its name, the cause and a remedy in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the file {file} {cause}")]
-pub struct SourceFileError {
-    file: String,
-    cause: String,
+pub enum SourceFileError {
+    /// It has no name, from which the language would follow.
+    #[error("the file has no name; give it a name with an ending, such as bot.py")]
+    NoName,
+    /// Its name or its contents cannot be those of a bot.
+    #[error("the file {file} {cause}")]
+    Unsuitable {
+        /// The name of the file.
+        file: String,
+        /// What is wrong and a remedy. It begins with a verb.
+        cause: String,
+    },
 }
 
 /// A bot of one file.
@@ -86,11 +94,15 @@ impl SourceFile {
     /// # Errors
     /// If the file is none of them, or too large.
     pub fn new(file: &str, contents: Vec<u8>) -> Result<Self, SourceFileError> {
-        let to_error = |cause: String| SourceFileError { file: file.to_owned(), cause };
+        if file.is_empty() {
+            return Err(SourceFileError::NoName);
+        }
+        let to_error = |cause: String| SourceFileError::Unsuitable { file: file.to_owned(), cause };
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
-        if file.is_empty() || !file.chars().all(is_name) || file.starts_with(['-', '.']) {
-            let rule = "use letters, digits, dots, underscores and hyphens";
-            return Err(to_error(format!("cannot be the name of a bot's file; {rule}")));
+        if !file.chars().all(is_name) || file.starts_with(['-', '.']) {
+            let rule =
+                "use letters, digits, dots, underscores and hyphens, and begin with a letter";
+            return Err(to_error(format!("has a name that a bot's file cannot have; {rule}")));
         }
         if contents.is_empty() {
             return Err(to_error("is empty".to_owned()));
@@ -202,9 +214,15 @@ mod tests {
         assert!(unknown.starts_with("the file a.cobol is neither an archive nor"), "{unknown}");
         assert!(unknown.contains(".py, ") && unknown.contains(".java"), "{unknown}");
         assert!(error("a.py", b"").ends_with("a.py is empty"));
-        for name in ["../a.py", "a b.py", "-a.py", "a\n.py", ""] {
-            assert!(error(name, b"x").contains("cannot be the name"), "{name:?}");
+        for name in ["../a.py", "a b.py", "-a.py", "a\n.py"] {
+            let sentence = format!(
+                "the file {name} has a name that a bot's file cannot have; use letters, digits, \
+                 dots, underscores and hyphens, and begin with a letter"
+            );
+            assert_eq!(error(name, b"x"), sentence);
         }
+        let expected = "the file has no name; give it a name with an ending, such as bot.py";
+        assert_eq!(error("", b"x"), expected);
         assert!(error("a.py", &vec![b'x'; MAX_SOURCE_FILE + 1]).contains("larger than 4 MiB"));
     }
 }

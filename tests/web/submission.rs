@@ -162,7 +162,13 @@ fn a_single_source_file_can_be_submitted() {
             "The file two.cobol is neither an archive nor a source file",
         ),
         ("two", "two.py", &vec![b'x'; (4 << 20) + 1], "is larger than 4 MiB"),
-        ("", "two words.py", b"x", "cannot be the name of a bot"),
+        (
+            "",
+            "two words.py",
+            b"x",
+            "The file two words.py has a name that a bot's file cannot have; use letters, digits, \
+             dots, underscores and hyphens, and begin with a letter.",
+        ),
         ("", "two+.py", b"x", "Enter a name for the bot"),
         ("", "two.zip", b"PK", "Enter the name of the bot"),
         ("two", "two.zip", b"no archive", "two.zip is named like an archive"),

@@ -158,8 +158,9 @@ impl Submission {
         }
         let contents = read_at_most(path, MAX_SOURCE_FILE as u64)
             .map_err(|error| to_error(error.to_string()))?;
-        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        let SourceFile { name, bot } = SourceFile::new(name, contents)
+        // A name that is not UTF-8 is refused like one with other wrong characters.
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+        let SourceFile { name, bot } = SourceFile::new(&file_name, contents)
             .map_err(|error| SubmissionError { path: None, cause: error.to_string() })?;
         let name = name.ok_or_else(|| {
             to_error("its name cannot be a bot's name; rename the file".to_owned())
