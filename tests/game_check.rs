@@ -249,7 +249,10 @@ fn wrong_calls_name_the_remedy() {
     let package = changed(&bots, "game.toml", "seats =", "chairs =");
     let (code, reports) = check(&package, &[]);
     let problem = reports[0]["problem"].as_str().unwrap();
-    assert!(code == 1 && problem.contains("line 5: unknown field `chairs`"), "{problem}");
+    assert!(
+        code == 1 && problem.contains("line 5 of game.toml: unknown field `chairs`"),
+        "{problem}"
+    );
     let bots = Bots::new();
     let package = changed(&bots, "game.toml", "version = \"1\"", "");
     let (code, reports) = check(&package, &[]);

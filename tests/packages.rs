@@ -251,7 +251,7 @@ fn wrong_packages_are_refused_with_the_remedy() {
     assert!(refused("conect4").contains("or name the folder of a game package"));
     assert!(refused("docs").contains("it has no game.toml"));
     let package = changed(&bots, "seats = [2, 2]", "seats = [2, 99]");
-    assert!(refused(package.to_str().unwrap()).contains("game.toml line 4: seats: write"));
+    assert!(refused(package.to_str().unwrap()).contains("line 4 of game.toml: seats: write"));
     let package = changed(&bots, "name = \"connect4\"", "name = \"gomoku\"");
     assert!(refused(package.to_str().unwrap()).contains("a built-in game is named gomoku"));
     let settings = run(&["play", CONNECT4, &blocker, &center, "--set", "columns=3"]);

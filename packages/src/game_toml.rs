@@ -28,7 +28,7 @@ const DEFAULT_MATCH_MS: i64 = 2000;
 
 /// Why a descriptor is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{GAME_TOML} line {line}: {cause}")]
+#[error("line {line} of {GAME_TOML}: {cause}")]
 pub struct DescriptorError {
     /// The line, from 1.
     pub line: usize,

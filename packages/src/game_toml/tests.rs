@@ -15,9 +15,15 @@ max = 20
 help = "columns of the board"
 "#;
 
+/// The line and the cause of the error of a descriptor.
+fn error_of(text: &str) -> String {
+    let DescriptorError { line, cause } = Descriptor::parse(text).unwrap_err();
+    format!("line {line}: {cause}")
+}
+
 fn error(from: &str, to: &str) -> String {
     assert!(CONNECT4.contains(from), "{from}");
-    Descriptor::parse(&CONNECT4.replace(from, to)).unwrap_err().to_string()
+    error_of(&CONNECT4.replace(from, to))
 }
 
 #[test]
@@ -98,11 +104,11 @@ fn episodes_need_parameters_that_are_carried() {
         ("least = 10", "", "missing field `least`"),
     ] {
         assert!(text.contains(from), "{from}");
-        let error = Descriptor::parse(&text.replace(from, to)).unwrap_err().to_string();
+        let error = error_of(&text.replace(from, to));
         assert!(error.contains(expected), "{to}: {error}");
     }
     let solo = CONNECT4.replace("[2, 2]", "[1, 2]\nschedule = \"episodes\"");
-    let error = Descriptor::parse(&solo).unwrap_err().to_string();
+    let error = error_of(&solo);
     assert!(error.contains("\"episodes\" needs the section [episodes]"), "{error}");
 }
 
@@ -143,4 +149,11 @@ fn errors_name_the_line_and_the_remedy() {
         let error = error(from, to);
         assert!(error.contains(expected), "{to}: {error}");
     }
+}
+
+/// Pages begin an error with a capital letter, which the name of a file must not get.
+#[test]
+fn an_error_begins_with_the_line() {
+    let error = Descriptor::parse("name = 5").unwrap_err().to_string();
+    assert!(error.starts_with("line 1 of game.toml: "), "{error}");
 }
