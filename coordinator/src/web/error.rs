@@ -41,6 +41,23 @@ pub(super) struct WebError {
     refused_form: Option<FormRefusal>,
 }
 
+/// The visitor who reads an error page.
+#[derive(Clone, Copy, Debug)]
+enum Visitor<'a> {
+    /// The visitor is logged in with this session.
+    LoggedIn(&'a Session),
+    /// The visitor is not logged in.
+    LoggedOut,
+    /// The page is the same for all visitors, or the session could not be opened.
+    Unknown,
+}
+
+impl Visitor<'_> {
+    fn is_logged_out(self) -> bool {
+        matches!(self, Self::LoggedOut)
+    }
+}
+
 /// Why a form is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FormRefusal {
@@ -123,20 +140,17 @@ impl WebError {
 
     /// Its page, in the layout of the session if the visitor is logged in. It shows the texts that
     /// the visitor wrote into the form.
-    fn page(
-        &self,
-        session: Option<&Session>,
-        back: Option<&ReturnPath>,
-        texts: &[String],
-    ) -> Markup {
+    fn page(&self, visitor: Visitor<'_>, back: Option<&ReturnPath>, texts: &[String]) -> Markup {
+        // A login does not change a page that is the same for all visitors.
         let needs_access = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&self.status)
-            && self.refused_form.is_none();
+            && self.refused_form.is_none()
+            && !matches!(visitor, Visitor::Unknown);
         let is_out_of_date = self.is_out_of_date_form();
         let back_label = if is_out_of_date { "Load the page again" } else { "Go back" };
         let body = html! {
             p { (layout::sentence(&self.message)) }
             @if needs_access { p { a href="/login" { "Log in" } " with a token that has access." } }
-            @if is_out_of_date && session.is_none() {
+            @if is_out_of_date && visitor.is_logged_out() {
                 p { "You are not logged in now. " a href="/login" { "Log in" } }
             }
             @if !texts.is_empty() {
@@ -147,9 +161,9 @@ impl WebError {
             }
             @if let Some(back) = back { p { a href=(back.as_str()) { (back_label) } } }
         };
-        match session {
-            Some(session) => layout::page(self.title(), session, &body),
-            None => layout::public_page(self.title(), &body),
+        match visitor {
+            Visitor::LoggedIn(session) => layout::page(self.title(), session, &body),
+            _ => layout::public_page(self.title(), visitor.is_logged_out(), &body),
         }
     }
 }
@@ -163,7 +177,8 @@ impl From<ServiceError> for WebError {
 
 impl IntoResponse for WebError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, self.page(None, None, &[])).into_response();
+        let page = self.page(Visitor::Unknown, None, &[]);
+        let mut response = (self.status, page).into_response();
         mark_formatted(&mut response);
         response.extensions_mut().insert(self);
         response
@@ -303,7 +318,9 @@ impl Visit {
         let is_too_early = self.is_read && error.is_of(&[ErrorKind::FailedPrecondition]);
         let status = if is_too_early { StatusCode::NOT_FOUND } else { error.status };
         let back = self.back(&error);
-        let session = match (self.opened.get(), self.token) {
+        let opened = self.opened.get();
+        let has_neither = opened.is_none() && self.token.is_none();
+        let session = match (opened, self.token) {
             (Some(session), _) => session,
             // No handler asked for it, for instance because the address is unknown.
             (None, Some((token, origin))) => {
@@ -311,8 +328,13 @@ impl Visit {
             }
             (None, None) => None,
         };
-        let session = session.filter(Session::is_logged_in);
-        (status, error.page(session.as_ref(), back.as_ref(), self.written.get()))
+        let visitor = match &session {
+            Some(session) if session.is_logged_in() => Visitor::LoggedIn(session),
+            Some(_) => Visitor::LoggedOut,
+            None if has_neither => Visitor::LoggedOut,
+            None => Visitor::Unknown,
+        };
+        (status, error.page(visitor, back.as_ref(), self.written.get()))
     }
 }
 
@@ -400,15 +422,26 @@ mod tests {
             (LifecycleError::Unknown.into(), "There is no such tournament."),
         ] {
             let error = WebError::from(error);
-            let page = error.page(None, None, &[]).into_string();
+            let page = error.page(Visitor::LoggedOut, None, &[]).into_string();
             assert!(page.contains(&format!("<p>{beginning}")), "{beginning}: {page}");
+        }
+    }
+
+    #[test]
+    fn only_visitors_who_are_not_logged_in_are_asked_to_log_in() {
+        for status in [StatusCode::SERVICE_UNAVAILABLE, StatusCode::FORBIDDEN] {
+            let error = WebError::new(status, "the database does not answer");
+            let has_link =
+                |visitor| error.page(visitor, None, &[]).into_string().contains("href=\"/login\"");
+            assert!(has_link(Visitor::LoggedOut), "{status}");
+            assert!(!has_link(Visitor::Unknown), "{status}");
         }
     }
 
     #[test]
     fn a_form_of_another_session_or_site_is_not_a_lack_of_access() {
         let page = |refusal, texts: &[String]| {
-            WebError::refused_form(refusal).page(None, None, texts).into_string()
+            WebError::refused_form(refusal).page(Visitor::LoggedOut, None, texts).into_string()
         };
         let texts = ["<b>bold</b> plans".to_owned()];
         let stale = page(FormRefusal::OutOfDate, &texts);

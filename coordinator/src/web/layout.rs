@@ -51,10 +51,11 @@ pub(super) fn session_page(title: &str, session: &Session, body: &Markup) -> Mar
     document(title, &html! {}, &navigation(&login), body)
 }
 
-/// A page below the home page that does not depend on the session, with its title as heading.
-pub(super) fn public_page(title: &str, body: &Markup) -> Markup {
+/// A page below the home page that does not depend on a session, with its title as heading.
+/// `offers_login` says whether its header has a link to log in.
+pub(super) fn public_page(title: &str, offers_login: bool, body: &Markup) -> Markup {
     let body = html! { (breadcrumbs(&[])) h1 { (title) } (body) };
-    let login = html! { a href="/login" { "Log in" } };
+    let login = html! { @if offers_login { a href="/login" { "Log in" } } };
     document(title, &html! {}, &navigation(&login), &body)
 }
 
