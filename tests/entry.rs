@@ -53,8 +53,10 @@ fn a_fifth_bot_hears_that_more_is_played_than_requested_and_plays() {
     let note = "every pair of bots meets 6 times instead of 4, because 5 bots at tables of four cannot \
         all meet exactly 4 times";
     assert_eq!(shown(&up, "cup")["new_bot_outlook"], note);
-    let page = up.get("/t/cup");
-    assert!(page.contains(&format!("With one more bot: {note}.")), "{page}");
+    for path in ["/t/cup", "/t/cup/submit"] {
+        let page = up.get(path);
+        assert!(page.contains(&format!("With one more bot: {note}.")), "{path}: {page}");
+    }
     let output = submit(&up, "cup", &wojna_bot(&up, "eve"));
     assert!(done(&output).starts_with("player/eve version 1 is in cup"));
     assert_eq!(notes(&output).first().unwrap(), note, "before the trial");

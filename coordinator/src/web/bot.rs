@@ -21,7 +21,7 @@ use super::flash::Flash;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{actions, layout, leaderboard, version};
+use super::{actions, bots, layout, leaderboard, version};
 
 /// Maximum number of forfeits shown to the owner, newest first.
 const MAX_FORFEITS: u32 = 50;
@@ -140,10 +140,7 @@ fn summary(bot: &Bot) -> Markup {
             }
         }
         @if !bot.suspended_reason.is_empty() {
-            p.error-message {
-                "Suspended: " (bot.suspended_reason) ". To enter again, submit a new version or ask an organiser "
-                "to reinstate the bot."
-            }
+            p.error-message { (bots::suspension(&html! { "This bot" }, &bot.suspended_reason)) }
         }
     }
 }

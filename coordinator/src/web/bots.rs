@@ -202,6 +202,14 @@ pub(super) fn state(tournament: &TournamentLinks, bot: &Bot) -> Markup {
     }
 }
 
+/// Why a bot is suspended, and how it enters again. `subject` names the bot.
+pub(super) fn suspension(subject: &Markup, reason: &str) -> Markup {
+    html! {
+        (subject) " is suspended: " (layout::end_of_sentence(reason))
+        " To enter again, submit a new version or ask an organiser to reinstate the bot."
+    }
+}
+
 /// The players who were invited and have not submitted, for organisers.
 fn invited_players(tournament: &str, players: &[InvitedPlayer]) -> Markup {
     let heads = ["Player", "Invited", "Last seen", "Last submission elsewhere"];
@@ -221,6 +229,22 @@ fn invited_players(tournament: &str, players: &[InvitedPlayer]) -> Markup {
             @if players.is_empty() { p { "Every invited player has submitted a bot." } }
             @else { (layout::table("Invited players", "invited", &heads, players.iter().map(row))) }
             p { a href={ "/invitations?t=" (tournament) } { "Invite players" } ". Only organisers see this list." }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_suspension_is_one_sentence_before_the_remedy() {
+        for reason in ["`run` failed", "`run` failed."] {
+            assert_eq!(
+                suspension(&html! { "This bot" }, reason).into_string(),
+                "This bot is suspended: <code>run</code> failed. To enter again, submit a new \
+                 version or ask an organiser to reinstate the bot."
+            );
         }
     }
 }

@@ -33,6 +33,14 @@ pub(super) fn freeze_text(freezes_at: Option<OffsetDateTime>, now: OffsetDateTim
     }
 }
 
+/// What the next edition will lack if one more bot enters, if it will lack anything.
+pub(super) fn new_bot_outlook(tournament: &Tournament) -> Markup {
+    let outlook = &tournament.new_bot_outlook;
+    html! {
+        @if !outlook.is_empty() { p { "With one more bot: " (layout::end_of_sentence(outlook)) } }
+    }
+}
+
 /// The state in a sentence or two.
 pub(super) fn entry_text(entry: EntryState, now: OffsetDateTime) -> Markup {
     html! {

@@ -96,17 +96,14 @@ fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
 /// this is only shown where one can enter.
 fn problems(OwnBot { tournament, bot, .. }: &OwnBot, links: &TournamentLinks) -> Markup {
     let untried = bot.pending.as_ref().filter(|version| !version.reason.is_empty());
+    let subject = html! { (links.bot(&bot.name)) " in " (tournament) };
     html! {
         @if bot.suspended && !bot.suspended_reason.is_empty() {
-            p.notice {
-                (links.bot(&bot.name)) " is suspended in " (tournament) ": "
-                (layout::end_of_sentence(&bot.suspended_reason))
-                " To enter again, submit a new version or ask an organiser to reinstate the bot."
-            }
+            p.notice { (bots::suspension(&subject, &bot.suspended_reason)) }
         }
         @if let Some(version) = untried {
             p.notice {
-                (links.bot(&bot.name)) " in " (tournament) ", "
+                (subject) ", "
                 a href={ (links.bot_path(&bot.name)) "/versions/" (version.number) } {
                     "version " (version.number)
                 }
@@ -216,7 +213,7 @@ mod tests {
         assert_eq!(shown(bot.clone()), "");
         let reason = "it forfeited 7 of 10 matches".to_owned();
         let suspended = shown(Bot { suspended: true, suspended_reason: reason, ..bot.clone() });
-        let expected = "</a> is suspended in cup: it forfeited 7 of 10 matches. To enter again, ";
+        let expected = "</a> in cup is suspended: it forfeited 7 of 10 matches. To enter again, ";
         assert!(suspended.contains(expected), "{suspended}");
         let version = Version {
             number: 3,

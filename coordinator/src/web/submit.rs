@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_stream::StreamExt as _;
 
-use super::entry_text::{entry_of, entry_text};
+use super::entry_text::{entry_of, entry_text, new_bot_outlook};
 use super::error::{WebError, http_status, mark_formatted};
 use super::multipart::Upload;
 use super::session::Session;
@@ -225,8 +225,6 @@ fn instructions(tournament: &Tournament) -> Markup {
             } @else { "The version enters the tournament at once." }
             (limits)
         }
-        @if !tournament.new_bot_outlook.is_empty() {
-            p { "If a new bot enters: " (layout::end_of_sentence(&tournament.new_bot_outlook)) }
-        }
+        (new_bot_outlook(tournament))
     }
 }

@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use time::OffsetDateTime;
 use tokio_stream::StreamExt as _;
 
-use super::entry_text::{entry_of, entry_text, freeze_of, freeze_text};
+use super::entry_text::{entry_of, entry_text, freeze_of, freeze_text, new_bot_outlook};
 use super::error::WebError;
 use super::flash::Flash;
 use super::leaderboard::{self, LeaderboardQuery, Section};
@@ -195,9 +195,7 @@ fn next_edition(tournament: &Tournament, now: OffsetDateTime) -> Markup {
         @if let Some(at) = next {
             p { "There are changes. " (deadline::sentence("The next edition will open at about", at, now, "The next edition is due.")) }
         }
-        @if tournament.state == "open" && !tournament.new_bot_outlook.is_empty() {
-            p { "With one more bot: " (tournament.new_bot_outlook) "." }
-        }
+        (new_bot_outlook(tournament))
     }
 }
 
