@@ -81,7 +81,8 @@ impl LinkedPages {
             "matches" | "matches.csv" if is_filtered => return None,
             "matches" => paths::FIRST_MATCHES,
             "statistics" if has_statistics => paths::STATISTICS,
-            "bots.csv" | "matches.csv" | "ranking.csv" => {
+            "statistics.csv" if !has_statistics => return None,
+            "bots.csv" | "matches.csv" | "ranking.csv" | "statistics.csv" => {
                 return (edition == self.edition)
                     .then(|| format!("{}/{below}", paths::DATA_FOLDER));
             }
@@ -117,6 +118,7 @@ mod tests {
             ("/t/cup/matches/x", None),
             ("/t/cup/bots/ada", None),
             ("/t/cup/statistics", None),
+            ("/t/cup/statistics.csv", None),
             ("/t/cup/ranking.csv", Some("data/ranking.csv")),
             ("/t/cup2", None),
             ("/t/other/bots", None),
@@ -126,7 +128,13 @@ mod tests {
         for (target, path) in expected {
             assert_eq!(pages.find("cup", target, false).as_deref(), path, "{target}");
         }
-        let statistics = pages.find("cup", "/t/cup/statistics", true);
-        assert_eq!(statistics.as_deref(), Some("statistics.html"));
+        for (target, path) in [
+            ("/t/cup/statistics", Some("statistics.html")),
+            ("/t/cup/statistics.csv", Some("data/statistics.csv")),
+            ("/t/cup/statistics.csv?edition=3", Some("data/statistics.csv")),
+            ("/t/cup/statistics.csv?edition=2", None),
+        ] {
+            assert_eq!(pages.find("cup", target, true).as_deref(), path, "{target}");
+        }
     }
 }
