@@ -13,6 +13,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,6 +30,10 @@ const PROGRAMS: [&[&str]; 2] =
 const REQUIRED: &str = "ARBITER_BROWSER";
 /// How often the driver is started until it finds a free port.
 const STARTS: usize = 10;
+/// How long an answer of the driver may take. The driver itself gives up a script after
+/// [`TIMEOUT`] and the load of a page after 300 s, the default of `WebDriver`. Its answer then
+/// says what took so long.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(310);
 /// The key of an element reference in a response.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// Chromium's options: headless, without its sandbox (not every machine supports it, and the pages
@@ -150,7 +155,7 @@ impl Chrome {
         let options = json!({"binary": browser, "args": arguments});
         // A busy machine may need more than the driver's 30 s for a script.
         let limit = u64::try_from(TIMEOUT.as_millis()).unwrap();
-        let timeouts = json!({"script": limit, "pageLoad": limit});
+        let timeouts = json!({"script": limit});
         let wanted = json!({"goog:chromeOptions": options, "timeouts": timeouts});
         let request = json!({"capabilities": {"alwaysMatch": wanted}});
         let session = chrome.request("POST", "/session", &request);
@@ -167,7 +172,7 @@ impl Chrome {
     fn try_request(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let body = if method == "POST" { body.to_string() } else { String::new() };
         let stream = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).unwrap();
         let mut stream = BufReader::new(stream);
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
