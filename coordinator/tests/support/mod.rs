@@ -183,6 +183,14 @@ impl Database {
     pub(crate) async fn number(&self, statement: &'static str) -> i64 {
         sqlx::query_scalar(statement).fetch_one(&self.pool).await.unwrap()
     }
+
+    /// Whether a session of this database waits for a lock.
+    pub(crate) async fn has_waiting_session(&self) -> bool {
+        let waiting = "
+            SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        self.number(waiting).await > 0
+    }
 }
 
 /// The default options of a coordinator.

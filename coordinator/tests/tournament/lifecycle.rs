@@ -226,11 +226,8 @@ async fn an_edition_opens_while_another_tournament_stores_one() {
         let queue = queue.clone();
         async move { open_edition(&queue, &slow).await }
     });
-    let waiting = "
-        SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    wait_until("the first edition is being stored", async || database.number(waiting).await > 0)
-        .await;
+    let is_waiting = async || database.has_waiting_session().await;
+    wait_until("the first edition is being stored", is_waiting).await;
     let opened = open_edition(&queue, &quick).await.unwrap();
     assert_eq!(opened.matches, 6);
     assert!(!opening.is_finished(), "the first edition still waits");

@@ -230,10 +230,7 @@ async fn a_round_that_is_added_while_an_edition_opens_keeps_its_numbers() {
         let request = OpenRequest::new(tournament.id, IfRunning::Replace);
         async move { open_edition::open(&queue, request, START).await }
     });
-    let waiting = "
-        SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    wait_until("the edition is being opened", async || database.number(waiting).await > 0).await;
+    wait_until("the edition is being opened", async || database.has_waiting_session().await).await;
     assert!(plan_next_round(&queue, first.id).await.unwrap());
     assert_eq!(plan_size(&database, first.id).await, (12, true));
     blocker.rollback().await.unwrap();
