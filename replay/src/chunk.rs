@@ -258,7 +258,7 @@ mod tests {
             let lengths = [(skipped, skipped), (skipped, 0), (0, inserted), (skipped % 24, inserted % 24)];
             for (skipped, inserted) in lengths {
                 let tags = |name: &str, count: usize| -> String {
-                    (0..count).map(|number| format!("<{name}{number}>")).collect()
+                    (0..count).map(|number| format!("<{name}{number}>")).collect::<Vec<_>>().concat()
                 };
                 let step = |change: String| [tags("a", 30), change, tags("z", 30)].concat();
                 let old = tags("old", skipped);

@@ -42,14 +42,11 @@ pub(super) fn error(params: &[ParamInfo], error: &str) -> String {
         let (_, cause) = error.split_once("[params] ")?;
         let param = params.iter().find(|param| cause.starts_with(&format!("{} = ", param.key)))?;
         let reason = cause.split_once(&format!(": {} ", param.key)).map(|(_, reason)| reason);
-        let label = label(param);
-        Some(match reason {
-            Some(reason) => format!("“{label}” {reason}"),
-            None => {
-                let value = &cause[param.key.len() + " = ".len()..];
-                format!("“{label}” cannot be {value}")
-            }
-        })
+        let problem = reason.map_or_else(
+            || format!("cannot be {}", &cause[param.key.len() + " = ".len()..]),
+            str::to_owned,
+        );
+        Some(format!("“{}” {problem}", label(param)))
     };
     in_words().unwrap_or_else(|| error.to_owned())
 }
