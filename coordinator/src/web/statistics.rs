@@ -349,7 +349,9 @@ fn probabilities(tournament: &TournamentLinks, all: &GetStatisticsResponse) -> M
         h2 { "Who is above whom" }
         p {
             "The probability that the row's bot is above the column's bot in the long run. It allows "
-            "for luck among many bots, so it may be less than the interval of one pair suggests."
+            "for luck among many bots, so it may be less than the interval of one pair suggests. "
+            span.better { "Green" } ": at least 95 %. "
+            span.worse { "Red" } ": less than 5 %."
         }
         (layout::table("Probabilities", "matrix", &heads, compared.iter().map(row)))
     }
@@ -410,12 +412,12 @@ mod tests {
                 vec![by_schedule, "with every seed has no interval yet."],
             ),
         ] {
-            let text = page(is_bracket, true, rows);
+            let text = page(is_bracket, true, rows.clone());
             assert_eq!(text.matches("<p>").count(), reasons.len(), "{text}");
             for reason in reasons {
                 assert!(text.contains(reason), "{reason}: {text}");
             }
-            let without = missing_figures(&rows, false).into_string();
+            let without = page(is_bracket, false, rows);
             assert_eq!(without.matches("<p>").count(), text.matches("<p>").count(), "{without}");
             assert!(!without.contains("probabilities") && !without.contains("First"), "{without}");
         }
