@@ -50,13 +50,14 @@ fn a_leaderboard_shows_the_numbers_of_the_command() {
     }
 }
 
-/// The expected first cells of a row.
+/// The expected first cells of a row. Pages show numbers with a true minus sign.
 fn expected_cells(place: &Value) -> Vec<String> {
     let tied = if place["tied"] == true { "=" } else { "" };
     let first = [format!("{tied}{}", place["rank"]), shown(&place["bot"])];
     let score = place["score"].as_array().unwrap().iter().map(shown);
     let last = [mean(place), shown(&place["matches"])];
-    first.into_iter().chain(score).chain(last).collect()
+    let numbers = score.chain(last).map(|number| number.replace('-', "−"));
+    first.into_iter().chain(numbers).collect()
 }
 
 #[test]

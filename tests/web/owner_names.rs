@@ -208,7 +208,7 @@ fn names_of_players_stay_in_records_and_exports_that_verify() {
     let site = bots.path().join("site");
     server.up.succeed(&format!("tournament export cup --site {}", site.display()));
     let index = fs::read_to_string(site.join("index.html")).unwrap();
-    assert!(index.contains("robot (bob)") && index.contains("ada/mybot (Ada)"), "{index}");
+    assert!(index.contains("robot (bob)") && index.contains(">ada/mybot<"), "{index}");
     named.server.up.close();
 }
 

@@ -144,7 +144,10 @@ fn a_rehearsal_plays_with_copies_and_changes_no_bot_of_its_tournament() {
     assert_eq!(bots(up, "cup-rehearsal-2"), ["ada", "ada/tried"]);
     up.succeed("bots cup --withdraw tried");
     let error = failure(up, "tournament start cup --rehearse");
-    assert!(error.contains("a rehearsal of cup needs at least 2 bots, and 1 entered"), "{error}");
+    assert!(
+        error.contains("a rehearsal of cup needs at least 2 bots, and 1 has entered"),
+        "{error}"
+    );
     assert_eq!(shown(up, "cup")["rehearsals"].as_array().unwrap().len(), 2, "nothing is left over");
     server.up.close();
 }

@@ -79,7 +79,7 @@ fn a_tournament_of_a_built_in_game_is_created_by_its_form() {
 
     // Whatever is wrong, the error names the field, and the form keeps what was typed.
     let more = encoded("[schedule]\r\nlegs = 2\r\n# <b>");
-    for (tables, cause) in [("7", "cannot be 7: "), ("many", "cannot be `many`")] {
+    for (tables, cause) in [("7", "cannot be 7: "), ("many", "cannot be many: ")] {
         let fields = format!("name=new&param-tables={tables}&param-move_limit=3s&more={more}");
         let refused = send(&browser, &page, &fields);
         assert_eq!(refused.status, 400, "{}", refused.body);
