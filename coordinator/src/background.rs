@@ -1,7 +1,7 @@
-//! Computations that would delay requests. Those of milliseconds run on the threads for blocking
-//! work. Those of seconds have a thread of low priority each, and leave the processors to short
-//! requests: on a machine with few processors, a computation of a second would otherwise delay all
-//! requests of that second.
+//! Computations that would delay requests. Short ones, and replays of rounds, which read the
+//! database meanwhile, run on the threads for blocking work. Statistics have a thread of low
+//! priority each, and leave the processors to short requests: on a machine with few processors, a
+//! computation of a second would otherwise delay all requests of that second.
 
 use std::thread;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) async fn compute<T: Send + 'static>(
     receiver.await.map_err(|_| format!("the {name} thread panicked"))
 }
 
-/// The result of work that takes milliseconds and follows a read of the database.
+/// The result of work on a thread for blocking work, with the errors of the database.
 ///
 /// # Errors
 /// Those of the work. A panic is an error of what was read, which the database did not cause.

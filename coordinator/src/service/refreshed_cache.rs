@@ -6,7 +6,8 @@
 //!
 //! Requests without a fresh value wait for the reader without a connection to the database, and
 //! take its result, even an error: if the database does not respond, they do not wait for it one
-//! after the other.
+//! after the other. Only a read in the background that fails has no result: one of the requests
+//! that wait for it reads again, and the others take that result.
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};

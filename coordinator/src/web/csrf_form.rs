@@ -25,8 +25,8 @@ const MAX_SHORT: usize = 20;
 
 /// A form whose error page shows what the visitor wrote.
 pub(super) trait WrittenForm {
-    /// Whether people write a text into the field of this name. Hidden fields, choices and boxes
-    /// have no such text.
+    /// Whether people write a text into the field of this name. Hidden fields and boxes have
+    /// no such text. All parameters count, although some are choices.
     fn is_written(_field: &str) -> bool {
         false
     }

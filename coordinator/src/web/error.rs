@@ -44,7 +44,7 @@ pub(super) struct WebError {
 /// The visitor who reads an error page.
 #[derive(Clone, Copy, Debug)]
 enum Visitor<'a> {
-    /// The visitor is logged in with this session.
+    /// The request has a token, which may be invalid. This is its session.
     LoggedIn(&'a Session),
     /// The visitor is not logged in.
     LoggedOut,
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn only_visitors_who_are_not_logged_in_are_asked_to_log_in() {
+    fn pages_that_are_the_same_for_all_visitors_offer_no_login() {
         for status in [StatusCode::SERVICE_UNAVAILABLE, StatusCode::FORBIDDEN] {
             let error = WebError::new(status, "the database does not answer");
             let has_link =
