@@ -174,6 +174,21 @@ fn the_form_of_a_package_with_tables_has_a_field_for_their_size() {
     server.up.close();
 }
 
+/// The form of a package has a field for each parameter, and refuses a wrong value in words.
+fn check_parameters(browser: &Browser, page: &str) {
+    let columns =
+        "name=\"param-columns\" value=\"7\" type=\"number\" step=\"1\" min=\"4\" max=\"20\"";
+    assert!(page.contains(columns) && page.contains(">Columns of the board</label>"), "{page}");
+    assert!(page.contains("<select id=\"param-frames\""), "{page}");
+    assert!(page.contains("<option value=\"true\" selected>yes</option>"), "{page}");
+    let refused = send(browser, page, "name=four&param-columns=21");
+    let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());
+    assert!(
+        alert.contains("“Columns of the board” cannot be 21: write a whole number from 4 to 20"),
+        "{alert}"
+    );
+}
+
 #[test]
 fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_stored_one() {
     let server = TestServer::open();
@@ -193,17 +208,7 @@ fn tournaments_of_a_package_are_created_by_its_form_from_a_file_and_from_a_store
     let page = upload("/new/package", &packed);
     assert_eq!(page.status, 200, "{}", page.body);
     let page = page.body;
-    let columns =
-        "name=\"param-columns\" value=\"7\" type=\"number\" step=\"1\" min=\"4\" max=\"20\"";
-    assert!(page.contains(columns) && page.contains(">Columns of the board</label>"), "{page}");
-    assert!(page.contains("<select id=\"param-frames\""), "{page}");
-    assert!(page.contains("<option value=\"true\" selected>yes</option>"), "{page}");
-    let refused = send(&browser, &page, "name=four&param-columns=21");
-    let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());
-    assert!(
-        alert.contains("“Columns of the board” cannot be 21: write a whole number from 4 to 20"),
-        "{alert}"
-    );
+    check_parameters(&browser, &page);
     // A server that was started meanwhile does not have the package.
     let page = page.replace(&blake3::hash(&packed).to_string(), &"0".repeat(64));
     let created = send(&browser, &page, "name=four&param-columns=5&param-frames=false");
