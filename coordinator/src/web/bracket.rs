@@ -136,8 +136,8 @@ fn score(bot: &BracketBot) -> String {
 fn advances(meeting: &BracketMeeting) -> &'static str {
     match meeting.decided_by {
         None => "(bye)",
-        Some("extra_games") => "wins after extra games",
-        Some("number") => "wins by its number, since the scores are equal",
-        Some(_) => "wins",
+        Some("extra_games") => "(winner after extra games)",
+        Some("number") => "(winner by its number, since the scores are equal)",
+        Some(_) => "(winner)",
     }
 }

@@ -88,7 +88,7 @@ const ALWAYS: &[Field] = &[
         ]),
         "When everyone sees the played matches.",
     ),
-    ("submissions.closes", "Entry closes (UTC)", Kind::Time, "Empty: with the tournament."),
+    ("submissions.closes", "Entry closes (UTC)", Kind::Time, "Empty: when the tournament ends."),
     (
         "submissions.freeze",
         "Leaderboard freezes (UTC)",
@@ -107,12 +107,12 @@ const ALWAYS: &[Field] = &[
         Kind::Line,
         "Versions that enter within this time share an edition, such as 5s.",
     ),
-    ("submissions.per_hour", "Versions an hour", Kind::Number, "Of one owner; 0: no limit."),
+    ("submissions.per_hour", "Versions an hour", Kind::Number, "How many versions an owner may submit in an hour; 0: no limit."),
     (
         "submissions.stand_down_percent",
         "Suspend above (%)",
         Kind::Number,
-        "Of forfeited matches; 100: never.",
+        "A bot that forfeits more than this share of its matches is suspended; 100: never.",
     ),
     (
         "submissions.stand_down_after",
@@ -135,7 +135,7 @@ const ALWAYS: &[Field] = &[
         Kind::Flag,
         "From the next edition on. Without ranks they play, and the ranks of others skip them.",
     ),
-    ("expected", "Time of a match", Kind::Line, "For estimates: 2s. Empty: measured."),
+    ("expected", "Time of a match", Kind::Line, "How long a match takes, for estimates only, such as 2s. Empty: it is measured."),
     ("audit.replay", "Replayed records", Kind::Line, "A share such as 5%."),
     ("audit.shadow", "Matches played twice", Kind::Line, "A share such as 1%."),
 ];
