@@ -100,8 +100,8 @@ impl SourceFile {
         let to_error = |cause: String| SourceFileError::Unsuitable { file: file.to_owned(), cause };
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
         if !file.chars().all(is_name) || file.starts_with(['-', '.']) {
-            let rule =
-                "use letters, digits, dots, underscores and hyphens, and begin with a letter";
+            let rule = "use letters, digits, dots, underscores, hyphens and plus signs, and do not \
+                        begin with a dot or a hyphen";
             return Err(to_error(format!("has a name that a bot's file cannot have; {rule}")));
         }
         if contents.is_empty() {
@@ -217,7 +217,7 @@ mod tests {
         for name in ["../a.py", "a b.py", "-a.py", "a\n.py"] {
             let sentence = format!(
                 "the file {name} has a name that a bot's file cannot have; use letters, digits, \
-                 dots, underscores and hyphens, and begin with a letter"
+                 dots, underscores, hyphens and plus signs, and do not begin with a dot or a hyphen"
             );
             assert_eq!(error(name, b"x"), sentence);
         }

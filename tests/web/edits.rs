@@ -206,7 +206,7 @@ fn parameters_change_until_the_first_edition_is_opened() {
     assert!(error.contains("because editions share matches"), "{error}");
     let page = browser.page("/t/cup/edit");
     assert!(!page.contains("param-move_limit"), "{page}");
-    assert!(page.contains("Parameters, clock, limits, state and ponder cannot change"));
+    assert!(page.contains("Parameters, clock, limits, the files that bots leave and what bots do"));
     server.up.close();
 }
 

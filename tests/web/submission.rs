@@ -167,7 +167,7 @@ fn a_single_source_file_can_be_submitted() {
             "two words.py",
             b"x",
             "The file two words.py has a name that a bot's file cannot have; use letters, digits, \
-             dots, underscores and hyphens, and begin with a letter.",
+             dots, underscores, hyphens and plus signs, and do not begin with a dot or a hyphen.",
         ),
         ("", "two+.py", b"x", "Enter a name for the bot"),
         ("", "two.zip", b"PK", "Enter the name of the bot"),

@@ -107,7 +107,12 @@ const ALWAYS: &[Field] = &[
         Kind::Line,
         "Versions that enter within this time share an edition, such as 5s.",
     ),
-    ("submissions.per_hour", "Versions an hour", Kind::Number, "How many versions an owner may submit in an hour; 0: no limit."),
+    (
+        "submissions.per_hour",
+        "Versions an hour",
+        Kind::Number,
+        "How many versions an owner may submit in an hour; 0: no limit.",
+    ),
     (
         "submissions.stand_down_percent",
         "Suspend above (%)",
@@ -135,9 +140,24 @@ const ALWAYS: &[Field] = &[
         Kind::Flag,
         "From the next edition on. Without ranks they play, and the ranks of others skip them.",
     ),
-    ("expected", "Time of a match", Kind::Line, "How long a match takes, for estimates only, such as 2s. Empty: it is measured."),
-    ("audit.replay", "Replayed records", Kind::Line, "A share such as 5%."),
-    ("audit.shadow", "Matches played twice", Kind::Line, "A share such as 1%."),
+    (
+        "expected",
+        "Time of a match",
+        Kind::Line,
+        "How long a match takes, for estimates only, such as 2s. Empty: it is measured.",
+    ),
+    (
+        "audit.replay",
+        "Records verified",
+        Kind::Line,
+        "The share of records that the coordinator checks, such as 5%.",
+    ),
+    (
+        "audit.shadow",
+        "Matches played again",
+        Kind::Line,
+        "The share that a second worker plays again, such as 1%.",
+    ),
 ];
 
 /// Fields that can change until the first edition is opened.
@@ -378,8 +398,8 @@ async fn page(
                 }
             }
             @if is_limited {
-                p { "Parameters, clock, limits, state and ponder cannot change after the first edition was opened, \
-                    because editions share matches." }
+                p { "Parameters, clock, limits, the files that bots leave and what bots do between turns cannot \
+                    change after the first edition was opened, because editions share matches." }
             }
             p { button type="submit" { "Preview changes" } }
         }

@@ -39,6 +39,10 @@ pub(super) async fn show(
         @if text.is_empty() {
             p { "The game package has no text for authors of bots (BOT.md)." }
         } @else {
+            p {
+                "The text below describes the game with its default parameters and schedule. Where it "
+                "differs, the conditions above and the page About hold."
+            }
             article.guide { (markdown::render(text, "guide-")) }
         }
         @if is_cut { p { "The text is longer. All of it is in the game package." } }

@@ -288,14 +288,14 @@ async fn form_page(session: &Session, form: &InvitationForm, problems: &[String]
             }
         }
         p {
-            "Each player gets a token. It is their password, and it owns their bots. "
-            "This page creates the tokens and shows a card for each player, to print and cut out."
+            "Each player gets a token: their password for all tournaments of this site. This page "
+            "creates the tokens and shows, once only, a card for each player, to print and cut out."
         }
         form.fields method="post" action="/invitations" {
             (layout::csrf_field(session))
             input type="hidden" name="t" value=(tournament);
             p {
-                label for="title" { "Title of the contest" }
+                label for="title" { "Title on the cards" }
                 input #title name="title" value=(title) maxlength="100" autocomplete="off";
             }
             p {

@@ -132,9 +132,9 @@ async fn render(
     let links = TournamentLinks::of(&session.service, tournament).await?;
     let body = html! {
         p {
-            "Matches that were played on a machine or at a time that is not trusted are played again "
-            "in a new edition, which keeps all other results. Until that edition is complete, the "
-            "official leaderboard does not change."
+            "If you do not trust the machine or the time of some matches, declare them void. They are "
+            "played again in a new edition, which keeps all other results. Until that edition is "
+            "complete, the official leaderboard does not change."
         }
         (layout::error_message(error.map(WebError::message)))
         (fields(tournament, query, &names))
@@ -156,7 +156,7 @@ fn fields(tournament: &str, query: &VoidQuery, workers: &[String]) -> Markup {
     };
     html! {
         form.fields method="get" action={ "/t/" (tournament) "/void" } {
-            p { "Select the matches that meet all of these conditions:" }
+            p { "Fill in at least one field. The matches that meet all conditions are selected:" }
             p {
                 label for="worker" { "Reported by worker" }
                 select #worker name="worker" {
@@ -240,7 +240,7 @@ fn confirmation_form(session: &Session, tournament: &str, query: &VoidQuery) -> 
             (layout::csrf_field(session))
             @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
             (actions::reason_fields(
-                "Also applies to matching matches that are reported in the meantime.",
+                "I confirm: this also applies to such matches that are reported in the meantime.",
                 APPLY))
         }
     }

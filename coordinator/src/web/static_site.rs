@@ -167,10 +167,11 @@ impl StaticSite {
     }
 
     fn leaderboard(&self, ranking: &GetRankingResponse) -> Markup {
-        let mut heads = vec!["Rank".to_owned(), "Bot".to_owned(), "Version".to_owned()];
-        heads.push("Matches".to_owned());
+        // Points first: a phone shows only the first columns.
+        let mut heads = vec!["Rank".to_owned(), "Bot".to_owned()];
         heads.extend(ranking.columns.iter().map(|column| label(column)));
-        heads.extend(["Mean", "Forfeits", "Invalid replies"].map(str::to_owned));
+        let others = ["Mean", "Matches", "Forfeits", "Invalid replies", "Version"];
+        heads.extend(others.map(str::to_owned));
         let row = |place: &Standing| {
             html! {
                 td.number { (rank(place.rank, place.tied)) }
@@ -180,14 +181,14 @@ impl StaticSite {
                         " (" (owner) ")"
                     } @else if place.owner.is_empty() && place.rank == 0 { " (house bot)" }
                 }
-                td.number { (place.version) }
-                td.number { (place.matches) }
                 @for number in leaderboard::score(place, ranking.columns.len()) {
                     td.number { (number) }
                 }
                 td.number { (leaderboard::mean(place)) }
+                td.number { (place.matches) }
                 td.number { (place.forfeits.iter().sum::<i64>()) }
                 td.number { (place.bad_answers) }
+                td.number { (place.version) }
             }
         };
         let official = if ranking.official { "the official one" } else { "not the official one" };
@@ -228,6 +229,7 @@ impl StaticSite {
     /// The statistics of an edition.
     pub fn statistics(&self, all: &GetStatisticsResponse) -> String {
         let heads = ["Rank", "Bot", "Matches", "Mean", "Possible ranks", "Rating"];
+        let fresh = if all.basis == "tables" { "seeds and tables" } else { "seeds" };
         let rows = all.statistics.iter().map(|bot| {
             html! {
                 td.number { (rank(bot.rank, bot.tied)) }
@@ -243,9 +245,12 @@ impl StaticSite {
         });
         let body = html! {
             p {
-                "Edition " (all.edition) ": " (all.matches) " of " (count(all.planned, "match", "matches"))
-                ". With fresh seeds and the same field, all possible ranks hold together with 95 %; "
-                "an interval of a mean or a rating holds alone with 95 %."
+                "Edition " (all.edition) ": " (all.matches) " of " (count(all.planned, "match", "matches")) "."
+                @if all.statistics.iter().any(|bot| bot.rank_set.is_some()) {
+                    " With fresh " (fresh) " and the same field, all possible ranks hold together with "
+                    "95 %."
+                }
+                " An interval of a mean or a rating holds alone with 95 %."
             }
             (statistics::missing_figures(all, false))
             (layout::table("Statistics", "statistics", &heads, rows))

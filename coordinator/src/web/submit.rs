@@ -184,9 +184,9 @@ fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> M
                 datalist #own { @for bot in own_bots { option value=(bot.name) {} } }
                 small #bot-help {
                     "To update a bot, enter its name. A new name creates a new bot. Names have "
-                    "letters (A–Z, a–z), digits, dots, underscores and hyphens, and at most 64 "
-                    "characters with your own name before them. Without a "
-                    "name, a single file gives the bot its own: " code { "mybot.py" } " becomes "
+                    "letters (A–Z, a–z), digits, dots, underscores and hyphens. A player's name is put "
+                    "before it, as in " code { "ada/mybot" } "; together they have at most 64 "
+                    "characters. If you leave this empty, a single source file names the bot: " code { "mybot.py" } " becomes "
                     code { "mybot" } "."
                 }
             }
@@ -214,14 +214,14 @@ fn instructions(tournament: &Tournament) -> Markup {
     let mut limits = String::new();
     if let Some(max) = submissions["per_hour"].as_u64().filter(|max| *max > 0) {
         let versions = layout::count(max, "version", "versions");
-        write!(limits, " Limit: {versions} per hour and owner.").expect("writing to a string");
+        write!(limits, " Limit: {versions} of an owner in an hour.").expect("writing to a string");
     }
     html! {
         p {
             @if has_trial {
                 "Each version has a trial: a worker builds it and plays a few short matches in a "
                 "sandbox. A version that passes enters the tournament. Otherwise the bot's previous "
-                "version stays in the tournament."
+                "version, if it has one, stays in the tournament."
             } @else { "The version enters the tournament at once." }
             (limits)
         }

@@ -320,7 +320,10 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
                 label for="name" { "Name" }
                 input #name name="name" value=(draft.name) required maxlength="64" autocomplete="off"
                     aria-describedby="name-help";
-                small #name-help { "It is part of addresses and commands, as in spring-cup." }
+                small #name-help {
+                    "It is part of addresses and commands, as in spring-cup: letters (A–Z, a–z), "
+                    "digits, dots, underscores and hyphens."
+                 }
             }
             (texts_of(draft))
             @if let Some(sizes) = table_sizes(game) { (seats_field(game, draft, &sizes)) }
@@ -344,8 +347,9 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
                 }
                 small #more-help {
                     "Such as [schedule], [clock], [limits] or [submissions]. Settings that are left "
-                    "out are those of the game's official tournament. Most of them can also be "
-                    "edited later, on the page Organise."
+                    "out are those of the game's official tournament. The schedule can never "
+                    "change later; clock, limits and parameters can change until the first "
+                    "edition."
                 }
             }
             p {

@@ -122,7 +122,10 @@ fn table(workers: &[AuditedWorker]) -> Markup {
                 (worker.clock_forfeits)
                 " (" (number_text(format!("{:.1}", worker.clock_forfeits_of_others))) ")"
             }
-            td.number { @if let Some(p) = worker.residual_p { (number_text(residual::format_probability(p))) } }
+            td.number {
+                @if let Some(p) = worker.residual_p { (number_text(residual::format_probability(p))) }
+                @else { "–" }
+            }
         }
     };
     layout::table("Workers", "audit", &heads, workers.iter().map(row))
@@ -179,7 +182,7 @@ fn suspend_form(session: &Session, workers: &[AuditedWorker]) -> Markup {
                     }
                 }
             }
-            (actions::reason_fields("The worker gets no leases and its reports are refused.", "Suspend worker"))
+            (actions::reason_fields("I confirm: in all tournaments, the worker gets no more matches, and its reports are refused.", "Suspend worker"))
         }
     }
 }

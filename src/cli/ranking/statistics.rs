@@ -138,14 +138,15 @@ fn heading(all: &GetStatisticsResponse) -> Vec<String> {
     };
     let planned = matches(all.planned);
     let fresh = if all.basis == "tables" { "seeds and tables" } else { "seeds" };
+    let ranks =
+        if all.ranks_by_schedule { "" } else { "; all possible ranks hold together with 95 %" };
     let mut lines = vec![
         format!(
             "edition {}, {status}: {} of {planned}{different}, {} seeds",
             all.edition, all.matches, all.blocks
         ),
         format!(
-            "with fresh {fresh} and the same field: mean {} per {} in the long run; all possible \
-             ranks hold together with 95 %",
+            "with fresh {fresh} and the same field: mean {} per {} in the long run{ranks}",
             all.column, all.unit
         ),
     ];

@@ -183,7 +183,9 @@ impl Host {
         let level = self.level();
         match &self.report.losses()[..] {
             _ if matches!(self.isolation, Isolation::None) => {
-                format!("sandbox level {level}: bots run as the user who started this program; play only trusted programs")
+                format!(
+                    "sandbox level {level}: bots run as the user who started this program; play only trusted programs"
+                )
             }
             [] => format!("sandbox level {level}: everything is enforced"),
             losses => format!("sandbox level {level}: {}", losses.join("; ")),

@@ -62,6 +62,13 @@ pub(super) enum LauncherResponse {
         /// The user of the bot, by the launcher's numbers.
         user: u32,
     },
+    /// The launcher could not open a jail.
+    NotOpened {
+        /// The number of the request.
+        number: u64,
+        /// Why.
+        cause: String,
+    },
     /// An operation failed. The text contains the operation and the cause.
     Failed(String),
 }

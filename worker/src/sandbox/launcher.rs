@@ -90,7 +90,10 @@ fn hand_over(
                 frozen.0.push((pidfd, state.into()));
             }
         }
-        Err(error) => ipc::send(worker, &failed("cannot fork a jail")(&error), &[])?,
+        Err(error) => {
+            let cause = format!("cannot fork a jail: {error}");
+            ipc::send(worker, &LauncherResponse::NotOpened { number, cause }, &[])?;
+        }
     }
     prepared_jails.replace();
     Ok(())

@@ -111,7 +111,11 @@ fn response_to(
 ) -> io::Result<Option<(LauncherResponse, Vec<OwnedFd>)>> {
     loop {
         match receive_response(socket)? {
-            Some((LauncherResponse::Opened { number, .. }, _)) if number < request => {}
+            Some((
+                LauncherResponse::Opened { number, .. }
+                | LauncherResponse::NotOpened { number, .. },
+                _,
+            )) if number < request => {}
             response => return Ok(response),
         }
     }
@@ -193,7 +197,7 @@ impl LauncherProcess {
                     _factory: Arc::clone(factory),
                 })
             }
-            Some((LauncherResponse::Failed(why), _)) => Err(Fault::new(what, why)),
+            Some((LauncherResponse::NotOpened { cause, .. }, _)) => Err(Fault::new(what, cause)),
             other => Err(Fault::new(what, format!("unexpected response: {other:?}"))),
         }
     }
@@ -407,10 +411,11 @@ mod tests {
     fn a_response_that_is_late_is_not_taken_for_the_next_one() {
         let (socket, other_side) = ipc::pair().unwrap();
         let opened = |number| LauncherResponse::Opened { number, pid: 1, user: 1 };
-        for number in [1, 2] {
-            ipc::send(&other_side, &opened(number), &[]).unwrap();
+        let late = LauncherResponse::NotOpened { number: 2, cause: "late".to_owned() };
+        for response in [opened(1), late, opened(3)] {
+            ipc::send(&other_side, &response, &[]).unwrap();
         }
-        let (response, _) = response_to(2, &socket).unwrap().expect("there are two");
-        assert_eq!(response, opened(2));
+        let (response, _) = response_to(3, &socket).unwrap().expect("there are three");
+        assert_eq!(response, opened(3));
     }
 }
