@@ -37,7 +37,7 @@ impl Micros {
     }
 
     /// The duration for people, in the unit that fits rounded to the nearest: `820 µs`, `2.6 ms`,
-    /// `346 ms`, `28.4 s`, `206 s`.
+    /// `346 ms`, `28.4 s`, `206 s`, `15 min 0 s`, `10.0 h`.
     pub fn rounded(self) -> String {
         let sign = if self.0 < 0 { "−" } else { "" };
         match self.0.unsigned_abs() {
@@ -51,7 +51,15 @@ impl Micros {
                 let tenths = (micros + 50_000) / 100_000;
                 format!("{sign}{}.{} s", tenths / 10, tenths % 10)
             }
-            micros => format!("{sign}{} s", (micros + 500_000) / 1_000_000),
+            micros @ ..599_500_000 => format!("{sign}{} s", (micros + 500_000) / 1_000_000),
+            micros @ ..5_999_500_000 => {
+                let seconds = (micros + 500_000) / 1_000_000;
+                format!("{sign}{} min {} s", seconds / 60, seconds % 60)
+            }
+            micros => {
+                let tenths = (micros + 180_000_000) / 360_000_000;
+                format!("{sign}{}.{} h", tenths / 10, tenths % 10)
+            }
         }
     }
 }
@@ -284,6 +292,11 @@ mod tests {
             (28_431_000, "28.4 s"),
             (99_950_000, "100 s"),
             (179_999_526, "180 s"),
+            (599_499_999, "599 s"),
+            (599_500_000, "10 min 0 s"),
+            (3_620_000_000, "60 min 20 s"),
+            (5_999_500_000, "1.7 h"),
+            (36_000_000_000, "10.0 h"),
             (-12_345, "−12 ms"),
         ] {
             assert_eq!(Micros(micros).rounded(), text);

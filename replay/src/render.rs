@@ -172,7 +172,7 @@ fn times(clock: &Clock) -> Markup {
                     " of at most " (limit.rounded())
                 }
                 ", total " (clock.used.rounded())
-            }
+            } @else if clock.left.is_none() { "no time used yet" }
         }
     }
 }

@@ -167,7 +167,7 @@ fn player_place(game: &Match, names: &[EntrantName], player: Player) -> Place {
     let seat = Seat::from_index(player.index());
     let lines = vec![
         Line::heading(format!("{seat} {}", bot(names, player)), state),
-        Line::amount(format!("Tables {won}"), Item::Stack { count: won, full: tables }, 0),
+        Line::amount(format!("Tables won {won}"), Item::Stack { count: won, full: tables }, 0),
         Line::amount(
             format!("Tricks {tricks}"),
             // A piece for each trick would be too thin.
