@@ -184,7 +184,8 @@ impl Host {
         match &self.report.losses()[..] {
             _ if matches!(self.isolation, Isolation::None) => {
                 format!(
-                    "sandbox level {level}: bots run as the user who started this program; play only trusted programs"
+                    "sandbox level {level}: bots run as the user who started this program; play \
+                     only trusted programs"
                 )
             }
             [] => format!("sandbox level {level}: everything is enforced"),
