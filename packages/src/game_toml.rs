@@ -385,7 +385,7 @@ fn params(
             key: FRAMES.into(),
             kind: ParamKind::Boolean,
             default: Some(Value::Boolean(true)),
-            help: "whether pictures are drawn and recorded (true)".into(),
+            help: "whether pictures are drawn and recorded".into(),
         });
     }
     Ok(params)

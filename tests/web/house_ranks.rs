@@ -62,7 +62,7 @@ fn check_histories(up: &Up, api: &impl Fn(&str) -> Value) {
 fn check_rank_bars(browser: &Browser) {
     let page = browser.page("/t/cup2/statistics");
     let bars = page.split("<line class=\"ranks\"").skip(1);
-    let dots = bars.map(|bar| bar.split("<circle cx=\"").nth(1).unwrap());
+    let dots = bars.map(|bar| bar.split("<line class=\"dot\" x1=\"").nth(1).unwrap());
     let dots: Vec<_> = dots.map(|dot| dot.split('"').next().unwrap()).collect();
     assert_eq!(dots, ["2.00", "98.00"], "{page}");
 }

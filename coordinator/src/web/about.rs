@@ -51,14 +51,18 @@ fn editions(tournament: &Tournament) -> Markup {
     if tournament.editions.is_empty() {
         return html! { p { "There are no editions yet." } };
     }
-    let heads = ["Edition", "State", "Counted matches", "Planned matches", "Plan"];
+    let mut heads = vec!["Edition", "State", "Counted matches", "Planned matches"];
+    let has_plans = tournament.editions.iter().any(|edition| !edition.plan.is_empty());
+    if has_plans {
+        heads.push("Plan");
+    }
     let row = |edition: &Edition| {
         html! {
             td { a href={ "/t/" (tournament.name) "/ranking?edition=" (edition.number) } { (edition.number) } }
             td { (edition.state) @if edition.official { ", " strong { "official" } } }
             td.number { (edition.counted) }
             td.number { (edition.matches) @if edition.open_ended { "+" } }
-            td { (edition.plan) }
+            @if has_plans { td { (edition.plan) } }
         }
     };
     layout::table("Editions", "editions", &heads, tournament.editions.iter().map(row))

@@ -180,7 +180,7 @@ pub(super) fn bot_actions(
                 }
                 @if !bot.withdrawn {
                     (actions::button(session, &at("withdraw"), "Withdraw bot",
-                        Some("I confirm: no version of this bot will play in future editions.")))
+                        Some("I confirm: the bot will not play in future editions, unless a new version is submitted.")))
                 }
             }
         }

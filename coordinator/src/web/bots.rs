@@ -206,7 +206,8 @@ pub(super) fn state(tournament: &TournamentLinks, bot: &Bot) -> Markup {
 pub(super) fn suspension(subject: &Markup, reason: &str) -> Markup {
     html! {
         (subject) " is suspended: " (layout::end_of_sentence(reason))
-        " To enter again, submit a new version or ask an organiser to reinstate the bot."
+        " To enter again, submit a new version while entry is open, or ask an organiser to "
+        "reinstate the bot."
     }
 }
 
@@ -226,7 +227,7 @@ fn invited_players(tournament: &str, players: &[InvitedPlayer]) -> Markup {
     html! {
         section aria-labelledby="invited" {
             h2 #invited { "Invited players without a bot here" }
-            @if players.is_empty() { p { "Every invited player has submitted a bot." } }
+            @if players.is_empty() { p { "There are none." } }
             @else { (layout::table("Invited players", "invited", &heads, players.iter().map(row))) }
             p { a href={ "/invitations?t=" (tournament) } { "Invite players" } ". Only organisers see this list." }
         }
@@ -243,7 +244,7 @@ mod tests {
             assert_eq!(
                 suspension(&html! { "This bot" }, reason).into_string(),
                 "This bot is suspended: <code>run</code> failed. To enter again, submit a new \
-                 version or ask an organiser to reinstate the bot."
+                 version while entry is open, or ask an organiser to reinstate the bot."
             );
         }
     }

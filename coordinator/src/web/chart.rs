@@ -49,9 +49,15 @@ pub(super) fn interval(interval: Interval, range: (f64, f64)) -> Markup {
         svg.interval viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label=(label) {
             title { (label) }
             line x1=(at(low)) y1="5" x2=(at(high)) y2="5" {}
-            circle cx=(at(interval.mean)) cy="5" r="2" {}
+            (dot(&at(interval.mean)))
         }
     }
+}
+
+/// A dot on a bar. It is the round end of a line of no length: a circle would be stretched with the
+/// bar.
+fn dot(x: &str) -> Markup {
+    html! { line.dot x1=(x) y1="5" x2=(x) y2="5" {} }
 }
 
 /// Possible ranks as a bar, and the rank on the leaderboard as a dot. The best rank is on the left,
@@ -63,7 +69,7 @@ pub(super) fn rank_set(set: Option<RankSet>, rank: u32, ranked: u32) -> Markup {
         @if let Some(RankSet { best, worst }) = set {
             svg.interval viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" {
                 line.ranks x1=(at(best)) y1="5" x2=(at(worst)) y2="5" {}
-                circle cx=(at(rank)) cy="5" r="2" {}
+                (dot(&at(rank)))
             }
         }
     }

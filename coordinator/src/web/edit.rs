@@ -117,7 +117,7 @@ const ALWAYS: &[Field] = &[
         "submissions.stand_down_percent",
         "Suspend above (%)",
         Kind::Number,
-        "A bot that forfeits more than this share of its matches is suspended; 100: never.",
+        "A version that forfeits more than this share of its matches is suspended; 100: never.",
     ),
     (
         "submissions.stand_down_after",
@@ -144,7 +144,8 @@ const ALWAYS: &[Field] = &[
         "expected",
         "Time of a match",
         Kind::Line,
-        "How long a match takes, for estimates only, such as 2s. Empty: it is measured.",
+        "Such as 2s. Used until matches are timed, for estimates and for how many matches a worker gets \
+         at a time. Empty: the game's default.",
     ),
     (
         "audit.replay",

@@ -40,8 +40,9 @@ pub(super) async fn show(
             p { "The game package has no text for authors of bots (BOT.md)." }
         } @else {
             p {
-                "The text below describes the game with its default parameters and schedule. Where it "
-                "differs, the conditions above and the page About hold."
+                "The text below is about the game with its default parameters and schedule. Where it "
+                "differs from the conditions above or from "
+                a href={ "/t/" (tournament) "/about" } { "the page About" } ", those apply."
             }
             article.guide { (markdown::render(text, "guide-")) }
         }

@@ -132,7 +132,7 @@ async fn render(
     let links = TournamentLinks::of(&session.service, tournament).await?;
     let body = html! {
         p {
-            "If you do not trust the machine or the time of some matches, declare them void. They are "
+            "If you do not trust the matches of a machine or of a period, declare them void. They are "
             "played again in a new edition, which keeps all other results. Until that edition is "
             "complete, the official leaderboard does not change."
         }

@@ -250,7 +250,7 @@ fn details(status: &MatchStatus, edition: i32) -> Markup {
             @if !status.transcript.is_empty() {
                 dt { "Duration" } dd { (layout::format_millis(status.wall_ms)) }
                 dt { "Sandbox level" } dd { (status.level) }
-                dt { "Digest of the transcript" } dd { code.hash { (layout::hex(&status.transcript)) } }
+                dt { "Transcript hash" } dd { code.hash { (layout::hex(&status.transcript)) } }
             }
             @if !status.worker.is_empty() { dt { "Worker" } dd { (status.worker) } }
         }

@@ -341,7 +341,9 @@ pub(super) async fn newest(
                         @for (index, seat) in status.seats.iter().enumerate() {
                             @if index > 0 { ", " }
                             (tournament.label(&seat.bot))
-                            @if let Some(first) = seat.score.first() { " " b { (arbiter_replay::number_text(first)) } }
+                            @if let Some(first) = seat.score.first() {
+                                " " b { (arbiter_replay::number_text(first)) }
+                            }
                             @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
                         }
                     }

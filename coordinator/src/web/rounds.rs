@@ -216,7 +216,7 @@ fn standings(
     let has_scores = response.standings.iter().any(|row| !row.score.is_empty());
     heads.extend(response.columns.iter().map(String::as_str).filter(|_| has_scores));
     // Who advances is known after the last round.
-    let is_last = response.counted_rounds == 0 || response.counted_rounds == stage.rounds;
+    let is_last = response.counted_rounds == stage.rounds;
     let marks = is_last && !stage.advanced.is_empty();
     if marks {
         heads.push("Advanced");

@@ -292,7 +292,11 @@ impl StaticSite {
         has_next: bool,
     ) -> String {
         let seats = format!("Seats and scores{}", layout::components(columns));
-        let heads = ["Match", &seats, "Parameters", "Duration", "Replay"];
+        let mut heads = vec!["Match", &seats, "Replay", "Duration"];
+        let has_params = matches.iter().any(|(status, _)| !status.params.is_empty());
+        if has_params {
+            heads.push("Parameters");
+        }
         let path = paths::matches(number);
         let up = paths::up(&path);
         let row = |(status, has_replay): &(MatchStatus, bool)| {
@@ -300,13 +304,14 @@ impl StaticSite {
             html! {
                 th scope="row" { (match_number) }
                 td { (seats_and_scores(&self.names, status)) }
-                td { (status.params) }
-                td.number { (layout::format_millis(status.wall_ms)) }
                 td {
                     @if *has_replay {
-                        a href={ (up) (paths::replay(match_number)) } aria-label={ "Watch match " (match_number) } { "Watch" }
+                        a href={ (up) (paths::replay(match_number)) }
+                            aria-label={ "Watch match " (match_number) } { "Watch" }
                     }
                 }
+                td.number { (layout::format_millis(status.wall_ms)) }
+                @if has_params { td { (status.params) } }
             }
         };
         let sibling = |number: usize| format!("{up}{}", paths::matches(number));

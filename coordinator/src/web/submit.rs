@@ -186,8 +186,8 @@ fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> M
                     "To update a bot, enter its name. A new name creates a new bot. Names have "
                     "letters (A–Z, a–z), digits, dots, underscores and hyphens. A player's name is put "
                     "before it, as in " code { "ada/mybot" } "; together they have at most 64 "
-                    "characters. If you leave this empty, a single source file names the bot: " code { "mybot.py" } " becomes "
-                    code { "mybot" } "."
+                    "characters. If you leave this empty, a single source file names the bot: "
+                    code { "mybot.py" } " becomes " code { "mybot" } "."
                 }
             }
             p {
@@ -214,7 +214,7 @@ fn instructions(tournament: &Tournament) -> Markup {
     let mut limits = String::new();
     if let Some(max) = submissions["per_hour"].as_u64().filter(|max| *max > 0) {
         let versions = layout::count(max, "version", "versions");
-        write!(limits, " Limit: {versions} of an owner in an hour.").expect("writing to a string");
+        write!(limits, " An owner may submit {versions} an hour.").expect("writing to a string");
     }
     html! {
         p {

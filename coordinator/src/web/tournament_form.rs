@@ -323,7 +323,7 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
                 small #name-help {
                     "It is part of addresses and commands, as in spring-cup: letters (A–Z, a–z), "
                     "digits, dots, underscores and hyphens."
-                 }
+                }
             }
             (texts_of(draft))
             @if let Some(sizes) = table_sizes(game) { (seats_field(game, draft, &sizes)) }

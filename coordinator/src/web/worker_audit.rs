@@ -182,7 +182,10 @@ fn suspend_form(session: &Session, workers: &[AuditedWorker]) -> Markup {
                     }
                 }
             }
-            (actions::reason_fields("I confirm: in all tournaments, the worker gets no more matches, and its reports are refused.", "Suspend worker"))
+            (actions::reason_fields(
+                "I confirm: in all tournaments, the worker gets no more matches, and its reports are \
+                 refused.",
+                "Suspend worker"))
         }
     }
 }

@@ -138,8 +138,8 @@ fn heading(all: &GetStatisticsResponse) -> Vec<String> {
     };
     let planned = matches(all.planned);
     let fresh = if all.basis == "tables" { "seeds and tables" } else { "seeds" };
-    let ranks =
-        if all.ranks_by_schedule { "" } else { "; all possible ranks hold together with 95 %" };
+    let has_ranks = all.statistics.iter().any(|row| row.rank_set.is_some());
+    let ranks = if has_ranks { "; all possible ranks hold together with 95 %" } else { "" };
     let mut lines = vec![
         format!(
             "edition {}, {status}: {} of {planned}{different}, {} seeds",

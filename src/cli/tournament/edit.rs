@@ -20,10 +20,10 @@ use crate::output::Output;
 /// Change the settings of a tournament.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Title, description, replays, entry times and audits change at any time; clock, \
-    limits, state and ponder until the first edition is opened; the game, its parameters, the \
-    schedule, the seed and the beacon never. docs/tournaments.md lists the rules. The audit log \
-    shows old and new values.
+    after_help = "Title, description, replays, entry times and audits change until the tournament \
+    is over; the game's parameters, clock, limits, state, ponder and separate_owners until the \
+    first edition is opened; the name, the game, the schedule, the seed, the beacon and the house \
+    bots never. docs/tournaments.md lists the rules. The audit log shows old and new values.
 
 Examples:
   arbiter tournament edit finals --set title=\"Spring finals\" replays=after_close
