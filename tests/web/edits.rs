@@ -210,6 +210,30 @@ fn parameters_change_until_the_first_edition_is_opened() {
     server.up.close();
 }
 
+/// A parameter of wojna is called `clock`, like the section.
+#[test]
+fn the_clock_of_a_wojna_tournament_changes_by_command_and_in_a_form() {
+    let server = TestServer::open();
+    let up = &server.up;
+    up.create("name = \"war\"\ngame = \"wojna\"\n");
+    let clock =
+        |key: &str| up.json("tournament show war").remove(0)["settings"]["clock"][key].clone();
+    up.succeed("tournament edit war --set clock.kind=cpu clock.margin=30ms");
+    assert_eq!((clock("kind"), clock("margin")), (json!("cpu"), json!("30ms")));
+    let error = failure(up, "tournament edit war --set kind=wall");
+    assert!(error.contains("write clock.kind or schedule.kind"), "{error}");
+    let other_game = failure(up, "tournament edit war --set game=bitwa");
+    assert!(other_game.contains("game = \"bitwa\": it cannot change"), "{other_game}");
+    let browser = organiser(&server);
+    for (key, value) in [("clock.kind", "wall"), ("clock.margin", "40ms")] {
+        let filled = form(&browser.page("/t/war/edit"), &[(key, value)]);
+        let applied = browser.post("/t/war/edit", &format!("{filled}&apply=yes"), &[]);
+        assert_eq!(applied.status, 303, "{key}: {}", applied.body);
+    }
+    assert_eq!((clock("kind"), clock("margin")), (json!("wall"), json!("40ms")));
+    server.up.close();
+}
+
 #[test]
 fn a_change_of_another_organiser_is_not_lost() {
     let server = TestServer::open();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arbiter_games::Games;
 use serde_json::{Map, Value, json};
 
-use super::parse_keys::known_keys;
+use super::parse_keys::{known_keys, list};
 use super::toml_tree::{SECTIONS, Source};
 use super::{FileError, TournamentFile, object};
 use crate::db::tournaments::{Replays, Tournament};
@@ -64,29 +64,19 @@ impl TournamentFile {
         let mut root = self.all_keys();
         let known = known_keys(self.game());
         for key in unset {
-            let Some(full) = full_key(&known, key) else {
-                let cause = "there is no such key".to_owned();
-                return Err(FileError { line: None, what: key.clone(), cause });
-            };
-            let (section, name) = split(full);
-            match root.get_mut(section) {
-                Some(Value::Object(keys)) => keys.shift_remove(name),
-                _ => root.shift_remove(name),
-            };
+            remove(&mut root, &known, key)?;
         }
-        for (key, value) in Source::of_toml(changes).map_err(without_line)?.root {
-            let full = full_key(&known, &key).unwrap_or(&key);
-            match (split(full), value) {
-                (("", name), Value::Object(changed)) => match root.get_mut(name) {
-                    Some(Value::Object(keys)) => keys.extend(changed),
-                    _ => drop(root.insert(name.to_owned(), Value::Object(changed))),
-                },
-                (("", name), value) => drop(root.insert(name.to_owned(), value)),
-                ((section, name), value) => {
-                    let keys = root.entry(section).or_insert_with(|| json!({}));
-                    keys[name] = value;
-                }
-            }
+        let changed = Source::of_toml(changes).map_err(without_line)?;
+        let blame = |key: &str, cause: &str| without_line(changed.blame("", key, cause));
+        // The parameters of this game would be errors in another one.
+        let game = changed.root.get("game");
+        if game.is_some_and(|game| game.as_str() != Some(self.game().as_str())) {
+            let cause = "it cannot change in an existing tournament: the matches follow from it; \
+                         create another tournament";
+            return Err(blame("game", cause));
+        }
+        for (key, value) in &changed.root {
+            set(&mut root, &known, key, value.clone()).map_err(|cause| blame(key, &cause))?;
         }
         let source = Source::of_json(&Value::Object(root))?;
         Ok(EditedFile { file: Self::read(games, &source).map_err(without_line)?, source })
@@ -129,14 +119,72 @@ impl TournamentFile {
     }
 }
 
-/// The whole name of a known key, which may lack its section if that is clear.
-fn full_key<'a>(known: &'a BTreeSet<String>, key: &str) -> Option<&'a str> {
-    if let Some(full) = known.get(key) {
-        return Some(full);
+/// Removes a key, so that it has its default.
+fn remove(
+    root: &mut Map<String, Value>,
+    known: &BTreeSet<String>,
+    key: &str,
+) -> Result<(), FileError> {
+    let error = |cause| FileError { line: None, what: key.to_owned(), cause };
+    let found = meanings(known, key);
+    let full = match found.as_slice() {
+        [] => return Err(error("there is no such key".to_owned())),
+        [full] => *full,
+        several => return Err(error(ambiguous(key, several))),
+    };
+    let (section, name) = split(full);
+    match root.get_mut(section) {
+        Some(Value::Object(keys)) => keys.shift_remove(name),
+        _ => root.shift_remove(name),
+    };
+    Ok(())
+}
+
+/// Sets a key, or some keys of a section.
+fn set(
+    root: &mut Map<String, Value>,
+    known: &BTreeSet<String>,
+    key: &str,
+    value: Value,
+) -> Result<(), String> {
+    let found = meanings(known, key);
+    let full = match (&value, found.as_slice()) {
+        // A game may have a parameter with the name of a section, such as `clock` of wojna.
+        (Value::Object(_), _) if SECTIONS.contains(&key) => key,
+        (_, []) => key,
+        (_, [full]) => *full,
+        (_, several) => return Err(ambiguous(key, several)),
+    };
+    match (split(full), value) {
+        (("", name), Value::Object(changed)) => match root.get_mut(name) {
+            Some(Value::Object(keys)) => keys.extend(changed),
+            _ => drop(root.insert(name.to_owned(), Value::Object(changed))),
+        },
+        (("", name), value) => drop(root.insert(name.to_owned(), value)),
+        ((section, name), value) => {
+            let keys = root.entry(section).or_insert_with(|| json!({}));
+            keys[name] = value;
+        }
     }
-    let mut found = known.iter().filter(|full| split(full).1 == key);
-    let only = found.next()?;
-    found.next().is_none().then_some(only)
+    Ok(())
+}
+
+/// The known keys that `key` may mean: the key itself, or keys of sections with this name.
+fn meanings<'a>(known: &'a BTreeSet<String>, key: &str) -> Vec<&'a str> {
+    match known.get(key) {
+        Some(full) => vec![full.as_str()],
+        None => known.iter().map(String::as_str).filter(|full| split(full).1 == key).collect(),
+    }
+}
+
+/// The cause of the error for a key that several sections have.
+fn ambiguous(key: &str, keys: &[&str]) -> String {
+    let sections: Vec<_> = keys.iter().map(|full| split(full).0).collect();
+    format!(
+        "there is no such key; {key} is a key of {}: write {}",
+        list(&sections),
+        keys.join(" or ")
+    )
 }
 
 /// The section and the name of a key with dots; the section is empty at the top.

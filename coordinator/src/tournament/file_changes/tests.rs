@@ -8,7 +8,11 @@ use super::*;
 const NOW: OffsetDateTime = datetime!(2027-03-01 12:00 UTC);
 
 fn file(lines: &str) -> TournamentFile {
-    let text = format!("name = \"cup\"\ngame = \"gomoku\"\n{lines}");
+    file_of("gomoku", lines)
+}
+
+fn file_of(game: &str, lines: &str) -> TournamentFile {
+    let text = format!("name = \"cup\"\ngame = \"{game}\"\n{lines}");
     TournamentFile::parse(&Games::built_in(), &text).unwrap()
 }
 
@@ -55,6 +59,57 @@ fn changes_name_the_old_and_the_new_value_and_the_effect() {
     );
 }
 
+/// The parameter `clock` of wojna has the name of a section.
+#[test]
+fn keys_of_sections_change_in_every_game() {
+    let lines = [
+        ("clock.kind = \"cpu\"", "clock.kind"),
+        ("clock.margin = \"30ms\"", "clock.margin"),
+        ("[clock]\nmargin = \"30ms\"", "clock.margin"),
+        ("margin = \"30ms\"", "clock.margin"),
+        ("limits.cpus = 2", "limits.cpus"),
+        ("submissions.per_hour = 7", "submissions.per_hour"),
+        ("public.replays = \"never\"", "public.replays"),
+        ("audit.replay = \"7%\"", "audit.replay"),
+        ("house.ranked = false", "house.ranked"),
+    ];
+    for game in Games::built_in().iter() {
+        let current = file_of(game.as_str(), "");
+        for (set_lines, key) in lines {
+            let keys = set(&current, false, set_lines)
+                .map(|changes| changes.into_iter().map(|change| change.key).collect());
+            assert_eq!(keys, Ok(vec![key.to_owned()]), "{game}: {set_lines}");
+        }
+    }
+    let text = "clock = \"20000/1000/3000/100\"";
+    let changed = set(&file_of("wojna", ""), false, text).unwrap();
+    assert_eq!(changed[0].key, "params.clock", "a text is the parameter");
+}
+
+#[test]
+fn a_key_of_several_sections_needs_its_section() {
+    let wojna = file_of("wojna", "");
+    for (keys, expected) in [
+        (
+            "kind = \"cpu\"",
+            "kind = \"cpu\": there is no such key; kind is a key of clock and schedule: write \
+             clock.kind or schedule.kind",
+        ),
+        (
+            "seats = 2",
+            "seats = 2: there is no such key; seats is a key of params and schedule: write \
+             params.seats or schedule.seats",
+        ),
+        (
+            "-kind",
+            "kind: there is no such key; kind is a key of clock and schedule: write clock.kind or \
+             schedule.kind",
+        ),
+    ] {
+        assert_eq!(set(&wojna, false, keys), Err(expected.to_owned()), "{keys}");
+    }
+}
+
 #[test]
 fn what_decides_matches_changes_only_before_the_first_edition() {
     let current = file("");
@@ -82,8 +137,22 @@ fn the_game_the_plan_and_the_seed_never_change() {
         let error = set(&current, false, key).unwrap_err();
         assert!(error.contains("it cannot change in an existing tournament"), "{key}: {error}");
     }
-    let another_game = set(&current, false, "game = \"tricks\"");
-    assert!(another_game.is_err(), "{another_game:?}");
+}
+
+/// The parameters of the game would be unknown in another one.
+#[test]
+fn another_game_is_refused_as_such() {
+    for current in [file(""), file("params.move_limit = \"1s\"")] {
+        for game in ["wojna", "chess"] {
+            let expected = format!(
+                "game = \"{game}\": it cannot change in an existing tournament: the matches \
+                 follow from it; create another tournament"
+            );
+            let refused = set(&current, false, &format!("game = \"{game}\""));
+            assert_eq!(refused, Err(expected));
+        }
+        assert_eq!(set(&current, false, "game = \"gomoku\""), Ok(Vec::new()));
+    }
 }
 
 #[test]
