@@ -295,6 +295,7 @@ fn invalid_parameters_are_errors() {
         (r#"{"hands": -1}"#, "-1 is out of range"),
         (r#"{"chips": -1}"#, "`-1` is not a number of chips or answers: write one whole number"),
         (r#"{"chips": 1.5}"#, "floating point `1.5`, expected a whole number"),
+        (r#"{"chips": [1, "a"]}"#, "chips: `a` is not a whole number; write whole numbers, as in"),
         (r#"{"chips": []}"#, "`` is not a number of chips"),
         (r#"{"chips": [1, -2]}"#, "`1,-2` is not a number of chips"),
         (r#"{"chips": [1, 2, 3, 4, 5]}"#, "`1,2,3,4,5` is not a number of chips"),

@@ -20,6 +20,7 @@ mod inline_boards;
 mod inline_package;
 mod parse_keys;
 mod presentation;
+mod serde_words;
 mod stages;
 mod submissions;
 mod template;

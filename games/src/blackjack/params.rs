@@ -49,10 +49,10 @@ impl Default for Params {
 /// Reads a number of a list.
 fn whole_number(value: &Value) -> Result<i64, ParamsError> {
     match value {
-        Value::Integer(number) => i64::try_from(*number).map_err(|_| {
-            ParamsError::new(format!("invalid value: integer `{number}`, expected i64"))
-        }),
-        other => Err(other.instead_of("i64")),
+        Value::Integer(number) => {
+            i64::try_from(*number).map_err(|_| ParamsError::new(format!("{number} is too large")))
+        }
+        other => Err(ParamsError::new(format!("{other} is not a whole number"))),
     }
 }
 

@@ -135,10 +135,7 @@ fn replays_are_public_unless_the_file_says_otherwise() {
 #[test]
 fn the_seed_is_any_text() {
     assert_eq!(file("tricks", "seed = \"spring\"").unwrap().seed, Some(Seed::of_text("spring")));
-    assert_eq!(
-        refusal("tricks", "seed = 5"),
-        "line 3: seed = 5: invalid type: integer `5`, expected a string"
-    );
+    assert_eq!(refusal("tricks", "seed = 5"), "line 3: seed = 5: write a text in quotes, not 5");
 }
 
 #[test]
@@ -436,7 +433,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "state = \"all\"",
-        "line 3: state = \"all\": unknown variant `all`, expected one of `none`, `pairing`, `tournament`",
+        "line 3: state = \"all\": write \"none\", \"pairing\" or \"tournament\", not \"all\"",
     ),
     (
         "tricks",
@@ -461,7 +458,27 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "gomoku",
         "[house]\nbots = \"a\"",
-        "line 4: [house] bots = \"a\": invalid type: string \"a\", expected a sequence",
+        "line 4: [house] bots = \"a\": write a list, as in [\"a\", \"b\"], not \"a\"",
+    ),
+    (
+        "gomoku",
+        "[submissions]\nper_hour = \"abc\"",
+        "line 4: [submissions] per_hour = \"abc\": write a whole number, not \"abc\"",
+    ),
+    (
+        "gomoku",
+        "[submissions]\nper_hour = -1",
+        "line 4: [submissions] per_hour = -1: write a whole number from 0 to 4294967295, not -1",
+    ),
+    (
+        "gomoku",
+        "[clock]\nkind = \"sun\"",
+        "line 4: [clock] kind = \"sun\": write \"wall\" or \"cpu\", not \"sun\"",
+    ),
+    (
+        "blackjack",
+        "[params]\nchips = [1, \"a\"]",
+        "line 4: [params] chips = [1,\"a\"]: chips: `a` is not a whole number; write whole numbers, as in 120,0,305",
     ),
     (
         "chess",

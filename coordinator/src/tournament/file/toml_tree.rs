@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::FileError;
+use super::serde_words::in_words;
 
 /// Maximum length of a value in a message, in characters. Longer values are left out.
 const MAX_VALUE_LEN: usize = 48;
@@ -109,7 +110,7 @@ impl Source {
         FileError {
             line: self.lines.get(&(section, key.to_owned())).copied(),
             what: format!("{bracket}{key}{value_text}"),
-            cause: one_line(&cause.to_string()),
+            cause: in_words(one_line(&cause.to_string())),
         }
     }
 
@@ -127,7 +128,7 @@ impl Source {
         FileError {
             line: line(key).or_else(|| line("")),
             what: format!("[[{STAGE}]] number {number}{space}{key}{value_text}"),
-            cause: one_line(&cause.to_string()),
+            cause: in_words(one_line(&cause.to_string())),
         }
     }
 
@@ -140,7 +141,7 @@ impl Source {
         FileError {
             line: self.lines.get(&("", section.to_owned())).copied(),
             what: format!("[{section}]"),
-            cause: one_line(&cause.to_string()),
+            cause: in_words(one_line(&cause.to_string())),
         }
     }
 }
