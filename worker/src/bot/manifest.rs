@@ -1,10 +1,11 @@
 //! The two formats of a bot's manifest.
 
-use std::io;
 use std::path::Path;
+use std::{fmt, io};
 
 use arbiter_games::BotName;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use arbiter_games::Protocol;
 
@@ -21,13 +22,21 @@ const META: &str = "meta";
 /// Maximum size of a manifest, in bytes. Parsing TOML takes many times the memory of its text.
 pub(crate) const MAX_MANIFEST: u64 = 64 << 10;
 
+/// Maximum length of a command in a message, in bytes. A longer one gets another example.
+const MAX_EXAMPLE: usize = 60;
+
 /// The contents of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
     pub(crate) name: BotName,
+    #[serde(deserialize_with = "command")]
     pub(crate) run: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_command",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) build: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) protocol: Option<Protocol>,
@@ -39,6 +48,43 @@ impl Manifest {
     /// Formats the manifest as a `bot.toml`.
     pub(crate) fn to_toml(&self) -> String {
         toml::to_string(self).expect("names and lists of texts can be written as TOML")
+    }
+}
+
+/// Reads a command: a program and its arguments.
+fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    deserializer.deserialize_any(CommandVisitor)
+}
+
+fn optional_command<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
+    command(deserializer).map(Some)
+}
+
+/// Reads a list of texts. The error for a single text shows it as a list.
+struct CommandVisitor;
+
+impl<'de> Visitor<'de> for CommandVisitor {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of texts such as [\"./bot\"]")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
+        let mut words = Vec::new();
+        while let Some(word) = list.next_element()? {
+            words.push(word);
+        }
+        Ok(words)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<String>, E> {
+        let short = Some(text).filter(|text| text.len() <= MAX_EXAMPLE);
+        let words = short.and_then(shlex::split).filter(|words| !words.is_empty());
+        let example = words.unwrap_or_else(|| vec!["./bot".to_owned()]);
+        Err(E::custom(format!("write a list such as {}", toml::Value::from(example))))
     }
 }
 
@@ -140,6 +186,23 @@ mod tests {
         let error = parse_toml("name = \"x\"\nrun = [\"./x\"]\nprotocol = \"smtp\"\n").unwrap_err();
         assert!(error.starts_with("line 3: ") && error.contains("smtp"), "{error}");
         assert!(parse_toml("name = \"x\"\nruns = []\n").unwrap_err().contains("runs"));
+    }
+
+    #[test]
+    fn a_command_that_is_one_text_is_shown_as_a_list() {
+        let error = |lines: &str| parse_toml(&format!("name = \"x\"\n{lines}")).unwrap_err();
+        assert_eq!(
+            error("run = [\"java\", \"X\"]\nbuild = \"javac 'My Bot.java'\"\n"),
+            "line 3: write a list such as [\"javac\", \"My Bot.java\"]"
+        );
+        assert_eq!(error("run = \"./x\"\n"), "line 2: write a list such as [\"./x\"]");
+        for other in ["", "'", &"x ".repeat(1000)] {
+            let text = toml::Value::from(other);
+            let expected = "line 2: write a list such as [\"./bot\"]";
+            assert_eq!(error(&format!("run = {text}\n")), expected, "{other}");
+        }
+        assert!(error("run = 5\n").contains("a list of texts such as [\"./bot\"]"));
+        assert!(error("run = [5]\n").starts_with("line 2: "));
     }
 
     #[test]
