@@ -40,6 +40,12 @@ fn a_rehearsal_is_another_tournament_that_is_never_official() {
     for part in ["params", "schedule", "clock", "limits", "state", "ponder"] {
         assert_eq!(rehearsal["settings"][part], original["settings"][part], "{part}");
     }
+    let closes = rehearsal["settings"]["submissions"]["closes"].as_str().unwrap();
+    assert_eq!(closes.len(), "2027-03-01T12:00:00Z".len(), "in whole seconds: {closes}");
+    let preview =
+        up.succeed("tournament edit cup-rehearsal-1 --set closes=2099-01-01T00:00:00Z --dry-run");
+    assert!(preview.contains("no bot can enter or leave a rehearsal"), "{preview}");
+    assert!(!preview.contains("opens again"), "{preview}");
     let ranking = up.succeed("ranking cup-rehearsal-1");
     assert!(ranking.starts_with("edition 1, unofficial rehearsal: 6 of 6"), "{ranking}");
     assert!(up.succeed("tournament list").contains("open, rehearsal of cup"));

@@ -48,7 +48,8 @@ impl Service {
             return Err(edited.blame("seed", cause).into());
         }
         let has_edition = editions::newest_id(&mut *db, id).await?.is_some();
-        let context = EditContext { has_edition, now: self.now() };
+        let is_rehearsal = row.rehearsal.is_some();
+        let context = EditContext { has_edition, is_rehearsal, now: self.now() };
         let changes = file_changes::changes(&current, &edited, context)?;
         if apply && !changes.is_empty() {
             let new = edited.file.to_json();

@@ -25,9 +25,20 @@ use crate::db::tournaments::Replays;
 pub struct EditContext {
     /// Whether an edition was opened.
     pub has_edition: bool,
+    /// Whether the tournament is a rehearsal. No bot can enter or leave it.
+    pub is_rehearsal: bool,
     /// The time of the edit.
     pub now: OffsetDateTime,
 }
+
+/// Keys that decide how bots enter and leave, and when such a change opens an edition.
+const ENTRY_KEYS: [&str; 5] = [
+    "rerun",
+    "submissions.closes",
+    "submissions.per_hour",
+    "submissions.preflight",
+    "submissions.window",
+];
 
 /// A changed key.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,6 +175,9 @@ fn effect(
 ) -> String {
     let is_past = |moment: Option<Moment>| moment.is_some_and(|moment| moment.0 <= context.now);
     let fixed = match key {
+        key if context.is_rehearsal && ENTRY_KEYS.contains(&key) => {
+            "has no effect, because no bot can enter or leave a rehearsal"
+        }
         "title" | "description" => "everyone sees it at once",
         "rerun" => "decides when later editions open",
         "expected" => "changes only estimates",

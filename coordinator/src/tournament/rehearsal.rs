@@ -177,6 +177,8 @@ fn rehearsal_file(
     let title = format!("Rehearsal of {}", title.as_ref().unwrap_or(&original.name));
     let title: String = title.chars().take(MAX_TITLE).collect();
     let presentation = Presentation { title: Some(title), description: None, replays: *replays };
-    file.submissions.closes = Some(Moment(now));
+    // People write times in whole seconds.
+    let second = now.replace_nanosecond(0).expect("each second begins with nanosecond 0");
+    file.submissions.closes = Some(Moment(second));
     TournamentFile { name, presentation, seed: None, beacon: None, rerun: Rerun::Manual, ..file }
 }

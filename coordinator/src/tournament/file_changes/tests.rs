@@ -24,7 +24,7 @@ fn set(current: &TournamentFile, has_edition: bool, keys: &str) -> Result<Vec<Ke
         Some(key) => ("", vec![key.to_owned()]),
     };
     let edited = current.with_changes(&games, set, &unset).map_err(|error| error.to_string())?;
-    let context = EditContext { has_edition, now: NOW };
+    let context = EditContext { has_edition, is_rehearsal: false, now: NOW };
     changes(current, &edited, context).map_err(|error| error.to_string())
 }
 
@@ -167,6 +167,23 @@ fn entry_closes_later_but_not_in_the_past() {
     assert!(removed[0].effect.contains("opens again"), "{}", removed[0].effect);
 }
 
+#[test]
+fn no_edit_promises_entry_to_a_rehearsal() {
+    let games = Games::built_in();
+    let current = file(&closes(-1));
+    let context = EditContext { has_edition: true, is_rehearsal: true, now: NOW };
+    let effects = |lines: &str, unset: &[String]| -> Vec<String> {
+        let edited = current.with_changes(&games, lines, unset).unwrap();
+        let changed = changes(&current, &edited, context).unwrap();
+        changed.into_iter().map(|change| change.effect).collect()
+    };
+    let no_effect = "has no effect, because no bot can enter or leave a rehearsal";
+    assert_eq!(effects("", &["closes".to_owned()]), [no_effect]);
+    let entry = "preflight = false\nper_hour = 1\nwindow = \"1s\"\nrerun = \"manual\"";
+    assert_eq!(effects(&format!("{}\n{entry}", closes(2)), &[]), [no_effect; 5]);
+    assert_ne!(effects("stand_down_percent = 5", &[]), [no_effect]);
+}
+
 /// Otherwise an organiser who knows the value of the beacon could enter bots.
 #[test]
 fn with_a_beacon_entry_never_closes_later_than_announced() {
@@ -202,7 +219,7 @@ fn a_freeze_moves_to_a_later_time_or_ends() {
 fn another_text_of_the_file_is_compared_as_a_whole() {
     let games = Games::built_in();
     let current = file("title = \"Cup\"\n[limits]\nmemory = \"1GB\"");
-    let context = EditContext { has_edition: true, now: NOW };
+    let context = EditContext { has_edition: true, is_rehearsal: false, now: NOW };
     let text = "name = \"cup\"\ngame = \"gomoku\"\n[limits]\nmemory = \"1GB\"\n";
     let edited = TournamentFile::rewritten(&games, text).unwrap();
     let changed = changes(&current, &edited, context).unwrap();
