@@ -2,8 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-/// Maximum length of a value in a message, in characters. Longer values are left out.
-const MAX_VALUE_LEN: usize = 48;
+use super::toml_tree::MAX_VALUE_LEN;
 
 /// A cause that says what to write, instead of serde's names of types. Other causes stay as they
 /// are.
@@ -62,7 +61,7 @@ fn unsigned(name: &str) -> Option<RangeInclusive<u64>> {
         Some(plain) => (1, plain),
         None => (0, name),
     };
-    let most = match plain {
+    let most: u64 = match plain {
         "u8" => u8::MAX.into(),
         "u16" => u16::MAX.into(),
         "u32" => u32::MAX.into(),

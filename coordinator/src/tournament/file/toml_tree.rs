@@ -13,7 +13,7 @@ use super::FileError;
 use super::serde_words::in_words;
 
 /// Maximum length of a value in a message, in characters. Longer values are left out.
-const MAX_VALUE_LEN: usize = 48;
+pub(super) const MAX_VALUE_LEN: usize = 48;
 
 /// A key: its section (empty at the top) and its name.
 type Key = (&'static str, String);

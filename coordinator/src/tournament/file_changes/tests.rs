@@ -76,7 +76,7 @@ fn keys_of_sections_change_in_every_game() {
     for game in Games::built_in().iter() {
         let current = file_of(game.as_str(), "");
         for (set_lines, key) in lines {
-            let keys = set(&current, false, set_lines)
+            let keys: Result<Vec<_>, _> = set(&current, false, set_lines)
                 .map(|changes| changes.into_iter().map(|change| change.key).collect());
             assert_eq!(keys, Ok(vec![key.to_owned()]), "{game}: {set_lines}");
         }
