@@ -217,10 +217,20 @@ fn merge<T, E: Display>(
         let mut single = official.clone();
         single.insert(key.clone(), value.clone());
         if let Err(error) = read(single) {
-            return Err(source.blame(section, key, &error));
+            let cause = with_example(error.to_string(), key, official);
+            return Err(source.blame(section, key, &cause));
         }
     }
     Err(source.blame_section(section, &error))
+}
+
+/// A cause, with the official text if the key should have a text, such as a time with its unit.
+fn with_example(cause: String, key: &str, official: &Map<String, Value>) -> String {
+    let needs_text = cause.ends_with(", expected a string");
+    match official.get(key).and_then(Value::as_str).filter(|_| needs_text) {
+        Some(text) => format!("write a text in quotes, as in {key} = \"{text}\""),
+        None => cause,
+    }
 }
 
 fn params(source: &Source, official: &TournamentFile) -> Result<Params, FileError> {

@@ -472,6 +472,11 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     (
         "gomoku",
+        "[clock]\nmargin = 5",
+        "line 4: [clock] margin = 5: write a text in quotes, as in margin = \"20ms\"",
+    ),
+    (
+        "gomoku",
         "[clock]\nkind = \"sun\"",
         "line 4: [clock] kind = \"sun\": write \"wall\" or \"cpu\", not \"sun\"",
     ),
