@@ -167,7 +167,7 @@ fn bots_are_listed_with_their_state() {
             "pending": null})
     );
     let pending = &lines[1]["pending"];
-    assert_eq!((&pending["version"], &pending["state"]), (&json!(5), &json!("failed")));
+    assert_eq!((&pending["version"], &pending["state"]), (&json!(5), &json!("trial failed")));
 
     let stdout = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
     assert_eq!(stdout, "bot was withdrawn from finals\n");

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::MatchName;
+use arbiter_proto::state_words::state_of;
 use arbiter_proto::v1::{
     self, BotStatistics, LeaderboardRef, ListMatchesRequest, MatchStatus, RankSet, Standing,
 };
@@ -335,7 +336,7 @@ fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, leg: Option<u32>, col
             status.params.clone(),
             layout::hex(&seat.digest),
             status.reported_us.and_then(api::rfc3339_from_micros).unwrap_or_default(),
-            if status.counted { "counted" } else { "reported" }.to_owned(),
+            state_of(status).to_owned(),
         ]);
         table.push(row);
     }
@@ -399,5 +400,17 @@ mod tests {
             table.push(["1,5", "say \"so\""]);
         });
         assert_eq!(&rows[..], b"a,b\r\n\"1,5\",\"say \"\"so\"\"\"\r\n");
+    }
+
+    #[test]
+    fn a_match_with_a_result_that_is_not_counted_is_played() {
+        let seats = vec![v1::MatchSeat::default()];
+        let played = MatchStatus { state: "reported".to_owned(), seats, ..MatchStatus::default() };
+        let mut table = MatchTable::new(&["points"], true);
+        table.push(&played);
+        table.push(&MatchStatus { counted: true, ..played });
+        let text = String::from_utf8(table.take().to_vec()).unwrap();
+        let states: Vec<_> = text.lines().filter_map(|row| row.rsplit(',').next()).collect();
+        assert_eq!(states, ["state", "played", "counted"]);
     }
 }

@@ -54,7 +54,7 @@ const RESULT: &Table = &[
     ("params", "parameters that differ from the tournament's, as a JSON object"),
     ("digest", "BLAKE3 hash of the version's bundle, in hexadecimal digits"),
     ("reported_at", "when the result was stored, in UTC (RFC 3339)"),
-    ("state", "counted: the result is in the standings; reported: not yet"),
+    ("state", "counted: the result is in the standings; played: not yet"),
 ];
 
 const BOT: &Table = &[
