@@ -41,10 +41,19 @@ const CHUNK_BYTES: usize = 32 << 10;
 /// Maximum number of chunks waiting to be sent.
 const MAX_QUEUED_CHUNKS: usize = 2;
 
-/// The query string of an export.
+/// The query string of an export of a leaderboard or of statistics.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct EditionQuery {
+    /// The edition's number. Default: the official edition.
+    edition: Option<i32>,
+}
+
+/// The query string of an export of matches. Unknown parameters are refused, because a file with
+/// all matches looks like one with those of a filter.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ExportQuery {
+#[serde(default, deny_unknown_fields)]
+pub(super) struct MatchesExportQuery {
     /// The edition's number. Default: the official edition.
     edition: Option<i32>,
     /// Only matches of this bot.
@@ -61,7 +70,7 @@ pub(super) struct ExportQuery {
 pub(super) async fn ranking(
     session: Session,
     Path(tournament): Path<String>,
-    Query(query): Query<ExportQuery>,
+    Query(query): Query<EditionQuery>,
 ) -> Result<Response, WebError> {
     let request = LeaderboardRef { tournament: tournament.clone(), edition: query.edition };
     let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
@@ -99,7 +108,7 @@ pub fn ranking_text(components: &[String], standings: &[Standing], has_header: b
 pub(super) async fn statistics(
     session: Session,
     Path(tournament): Path<String>,
-    Query(ExportQuery { edition, .. }): Query<ExportQuery>,
+    Query(EditionQuery { edition }): Query<EditionQuery>,
 ) -> Result<Response, WebError> {
     let request = LeaderboardRef { tournament: tournament.clone(), edition };
     let all = session.service.all_statistics(&session.caller, request).await?;
@@ -131,7 +140,7 @@ pub fn bots_text(bots: &[v1::Bot]) -> Bytes {
 pub(super) async fn matches(
     session: Session,
     Path(tournament): Path<String>,
-    Query(query): Query<ExportQuery>,
+    Query(query): Query<MatchesExportQuery>,
 ) -> Result<Response, WebError> {
     let mut request = ListMatchesRequest {
         tournament: tournament.clone(),
