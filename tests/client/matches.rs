@@ -55,7 +55,9 @@ fn a_match_is_shown_with_its_result() {
             "failed_leases": 1, "faults": ["worker lost\u{1b}[2J"], "evidence": [null,
                 {"detail": "clock: 12 ms\u{1b} over", "wall_us": 512_000, "cpu_us": 9}]})]
     );
-    assert!(!stdout.contains("(points)"), "a single component needs no name: {stdout}");
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let heads = words(stdout.lines().nth(2).unwrap());
+    assert_eq!(heads, ["seat", "bot", "version", "points", "forfeit"], "as on the page: {stdout}");
     fails(&run(&server, &["match", "finals/18"]), 2, &["no match finals/18"]);
     let mut several = played(3, 17);
     several.columns = vec!["points".into(), "discs".into()];
