@@ -97,6 +97,8 @@ fn csv_files_contain_the_same_data_as_the_api() {
             assert_eq!(cell(row, key), shown(&place[key]), "{key}");
         }
         assert_eq!(cell(row, "points"), shown(&place["score"][0]));
+        assert_eq!(cell(row, "owner"), shown(&place["owner"]));
+        assert_eq!(cell(row, "owner").is_empty(), place["house"] == true);
         for kind in ["clock", "illegal", "gone", "flood"] {
             assert_eq!(cell(row, kind), shown(&place["forfeits"][kind]), "{kind}");
         }

@@ -262,7 +262,7 @@ fn place_row(place: &Standing, columns: usize) -> Vec<String> {
     row.push(place.mean.to_string());
     let forfeits = (0..Forfeit::ALL.len()).map(|kind| place.forfeits.get(kind).unwrap_or(&0));
     row.extend(forfeits.map(i64::to_string));
-    row.push(place.bad_answers.to_string());
+    row.extend([place.bad_answers.to_string(), escape_formula(&place.owner)]);
     row
 }
 

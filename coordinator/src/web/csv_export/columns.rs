@@ -107,6 +107,7 @@ pub(in crate::web) fn ranking(components: &[impl AsRef<str>]) -> Vec<Column> {
         column(kind.as_str(), format!("number of its forfeits of the kind {}", kind.as_str()))
     }));
     all.push(column("bad_answers", "number of its invalid replies that were no forfeits"));
+    all.push(column("owner", "name of its owner; empty for a house bot"));
     all
 }
 
