@@ -61,9 +61,13 @@ fn a_match_is_shown_with_its_result() {
     fails(&run(&server, &["match", "finals/18"]), 2, &["no match finals/18"]);
     let mut several = played(3, 17);
     several.columns = vec!["points".into(), "discs".into()];
+    several.state = "leased".into();
     let server = Server::start(Script { matches: vec![several], ..Script::default() });
     let stdout = succeed(&server, &["match", "finals/17"]);
     assert!(stdout.contains("score (points discs)"), "{stdout}");
+    assert!(stdout.starts_with("match finals/17: playing\n"), "{stdout}");
+    let line = &crate::json(&server, &["match", "finals/17", "--json"])[0];
+    assert_eq!(line["state"], "playing", "the same word as in the text");
 }
 
 #[test]
