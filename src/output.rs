@@ -176,9 +176,14 @@ impl Columns {
     }
 }
 
-/// The heading of scores. It names their components if there are several.
+/// The heading of scores: the name of the game's component, or of all if there are several. Empty
+/// `columns` stand for unknown names.
 pub(crate) fn score_heading(columns: &[String]) -> String {
-    if columns.len() > 1 { format!("score ({})", columns.join(" ")) } else { "score".to_owned() }
+    match columns {
+        [] => "score".to_owned(),
+        [column] => column.clone(),
+        _ => format!("score ({})", columns.join(" ")),
+    }
 }
 
 /// A JSON object of the named fields of a message.

@@ -148,7 +148,7 @@ fn faults_of_rules_stop_their_match_alone() {
         assert_eq!(edition["state"], "running", "{edition}");
         let played = if matches == 3 { 3 } else { 0 };
         assert_eq!(edition["counted"], played, "{edition}");
-        let aside = json!([{"state": "aside", "lots": matches, "matches": matches}]);
+        let aside = json!([{"state": "set aside", "lots": matches, "matches": matches}]);
         assert_eq!(edition["lots"], aside, "only what the edition waits for");
         for line in up.json(&format!("ranking {name} --edition 1")) {
             let forfeits = line["forfeits"].as_object().unwrap();

@@ -131,7 +131,7 @@ fn passing_bots_enter_and_failures_are_explained() {
     }
     assert!(message.contains("nothing"), "the message has the compiler's error: {message}");
     let mine = site.bot(&site.player, "mine");
-    assert_eq!((&mine["version"], &mine["pending"]["state"]), (&1.into(), &"failed".into()));
+    assert_eq!((&mine["version"], &mine["pending"]["state"]), (&1.into(), &"trial failed".into()));
     assert!(mine["pending"]["reason"].as_str().unwrap().contains("its build"), "{mine}");
     let others = site.bot("", "mine");
     assert_eq!(others["pending"]["reason"], Value::Null, "only the owner sees the reason");
@@ -141,7 +141,11 @@ fn passing_bots_enter_and_failures_are_explained() {
     let output = site.submit(&bad, &["--json"]);
     let stdout: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{stdout}");
-    assert_eq!((&stdout["version"], &stdout["state"]), (&3.into(), &"failed".into()), "{stdout}");
+    assert_eq!(
+        (&stdout["version"], &stdout["state"]),
+        (&3.into(), &"trial failed".into()),
+        "{stdout}"
+    );
     assert!(stdout["reason"].as_str().unwrap().contains("forfeit, gone"), "{stdout}");
     assert!(stdout["evidence"].as_array().unwrap().len() > 1, "{stdout}");
     let log = done(&site.command(&site.player, "log cup mine").output().unwrap());
@@ -191,7 +195,7 @@ fn a_source_file_can_be_submitted_and_a_missing_program_is_named() {
     let trial: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&trial["bot"], &trial["state"]),
-        (&"player/one".into(), &"failed".into()),
+        (&"player/one".into(), &"trial failed".into()),
         "{trial}"
     );
     assert!(trial["reason"].as_str().unwrap().contains("exited with code 7"), "{trial}");
@@ -227,7 +231,7 @@ fn a_trial_outlives_its_worker() {
     let sent = site.submit(&slow, &["--no-wait"]);
     assert!(done(&sent).contains("slow version 1: waiting for its trial; digest"), "{sent:?}");
     let pending = |site: &Site| site.bot("", "slow")["pending"]["state"].clone();
-    wait_until("its trial begins", || pending(&site) == "trying");
+    wait_until("its trial begins", || pending(&site) == "trial running");
     site.worker.as_mut().unwrap().kill();
     site.start_worker();
     wait_until("it enters", || pending(&site) == Value::Null);
@@ -235,12 +239,12 @@ fn a_trial_outlives_its_worker() {
     // A worker that is told to stop gives back what it tries.
     fs::write(format!("{slow}/more"), "another version").unwrap();
     done(&site.submit(&slow, &["--no-wait"]));
-    wait_until("its trial begins", || pending(&site) == "trying");
+    wait_until("its trial begins", || pending(&site) == "trial running");
     let mut worker = site.worker.take().unwrap();
     worker.signal(rustix::process::Signal::TERM);
     worker.signal(rustix::process::Signal::INT);
     assert_eq!(worker.wait(), Some(0), "{}", worker.log());
-    wait_until("the lease is returned", || pending(&site) == "waiting");
+    wait_until("the lease is returned", || pending(&site) == "waiting for its trial");
     // There is an end to how many may wait.
     for more in 0..7 {
         fs::write(format!("{slow}/more"), more.to_string()).unwrap();
@@ -396,7 +400,7 @@ fn a_failed_trial_and_the_bot_of_another_player_reserve_no_name() {
     let bots = Bots::new();
     let broken = bots.rascal("mine", "segv", 2, "");
     assert_eq!(submit(&eve, &broken).status.code(), Some(1), "it fails its trial");
-    assert_eq!(site.bot("", "eve/mine")["state"], "failed");
+    assert_eq!(site.bot("", "eve/mine")["state"], "trial failed");
     fs::remove_dir_all(&broken).unwrap();
 
     let good = bots.rascal("mine", "honest", 2, "");

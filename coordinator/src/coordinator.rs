@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_games::Games;
+use arbiter_proto::state_words::match_state;
 use axum::Router;
 use ipnet::IpNet;
 use sqlx::migrate::MigrateError;
@@ -362,7 +363,7 @@ fn publish_maintenance(round: Result<Round, MaintenanceError>, service: &Service
         }
     };
     for fault in &round.expired.failed {
-        let state = fault.state.as_str();
+        let state = match_state(fault.state.as_str());
         tracing::warn!(lease = %fault.lease, state, "a lease expired");
         if fault.state == LotState::Aside {
             tracing::error!(lot = %fault.lease.lot, "set aside after too many faults");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use arbiter_games::Micros;
+use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{
     Bot, Evidence, GetBotLogRequest, GetBotLogResponse, InvitedPlayer, ListBotsRequest,
     ListInvitedRequest, LogEntry, ReinstateBotRequest, RetryTrialRequest, Version,
@@ -138,7 +139,7 @@ fn bot_json(bot: &Bot) -> Value {
     let pending = bot.pending.as_ref().map(|version| {
         json!({
             "version": version.number,
-            "state": version.state,
+            "state": version_state(&version.state),
             "reason": non_empty(&version.reason),
             "digest": hex(&version.digest),
             "submitted_at": moment_json(version.submitted_at_us),
@@ -148,7 +149,7 @@ fn bot_json(bot: &Bot) -> Value {
         "bot": bot.name,
         "owner": non_empty(&bot.owner),
         "house": bot.owner.is_empty(),
-        "state": non_empty(&bot.state),
+        "state": non_empty(version_state(&bot.state)),
         "created_at": (bot.created_at_us != 0).then(|| moment_json(bot.created_at_us)),
         "owned_by_caller": bot.owned_by_caller,
         "withdrawn": bot.withdrawn,

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, Read as _, Seek as _};
 use std::path::Path;
 
 use arbiter_proto::ids::MatchName;
-use arbiter_proto::state_words::match_state;
+use arbiter_proto::state_words::state_of;
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use arbiter_replay::MAX_LINE;
 use clap::Args;
@@ -133,7 +133,7 @@ fn status_json(status: &MatchStatus) -> Value {
     let object = json!({
         "match": status.r#match,
         "tournament": status.tournament,
-        "state": status.state,
+        "state": state_of(status),
         "params": params,
     });
     let details = json!({
@@ -148,8 +148,8 @@ fn status_json(status: &MatchStatus) -> Value {
 }
 
 fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
-    let MatchStatus { r#match, state, worker, level, wall_ms, .. } = status;
-    out.line(&format!("match {match}: {}", match_state(state)))?;
+    let MatchStatus { r#match, worker, level, wall_ms, .. } = status;
+    out.line(&format!("match {match}: {}", state_of(status)))?;
     if !status.params.is_empty() {
         out.line(&format!("with {}", status.params))?;
     }

@@ -199,7 +199,7 @@ pub(super) fn status_json(status: &TrialStatus) -> Value {
     json!({
         "bot": version.bot,
         "version": version.number,
-        "state": version.state,
+        "state": version_state(&version.state),
         "reason": non_empty(&version.reason),
         "evidence": status.evidence.lines().collect::<Vec<_>>(),
         "build_log": status.log,

@@ -60,11 +60,11 @@ fn check_matches(server: &TestServer, query: &str) {
                 ("params", &entry["params"]),
                 ("digest", &seated["digest"]),
                 ("reported_at", &entry["reported_at"]),
+                ("state", &entry["state"]),
             ] {
                 assert_eq!(cell(row, key), shown(expected), "{key}");
             }
             assert_eq!(cell(row, "seat"), (seat + 1).to_string());
-            assert_eq!(cell(row, "state"), "counted");
             assert_eq!(format!("cup/{}", cell(row, "number")), cell(row, "match"));
         }
     }
@@ -97,6 +97,8 @@ fn csv_files_contain_the_same_data_as_the_api() {
             assert_eq!(cell(row, key), shown(&place[key]), "{key}");
         }
         assert_eq!(cell(row, "points"), shown(&place["score"][0]));
+        assert_eq!(cell(row, "owner"), shown(&place["owner"]));
+        assert_eq!(cell(row, "owner").is_empty(), place["house"] == true);
         for kind in ["clock", "illegal", "gone", "flood"] {
             assert_eq!(cell(row, kind), shown(&place["forfeits"][kind]), "{kind}");
         }

@@ -58,6 +58,9 @@ fn an_archive_contains_the_single_downloads() {
             assert!(found["README.txt"].lines().any(is_explained), "{name}: {column}");
         }
     }
+    let of_state = "state counted: the result is in the standings; played: not yet";
+    let readme = found["README.txt"].split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(readme.contains(of_state), "{readme}");
     let tournament: serde_json::Value = serde_json::from_str(&found["tournament.json"]).unwrap();
     assert_eq!(tournament["seed_hash"], server.json("/api/v1/tournaments/cup")["seed_hash"]);
     assert_eq!(found["bots.csv"].lines().count(), 1 + 5);

@@ -15,6 +15,7 @@ mod statistics;
 mod support;
 mod test_server;
 
+use arbiter_proto::state_words::{MATCH_STATES, VERSION_STATES};
 use serde_json::{Value, json};
 use support::service::done;
 use test_server::TestServer;
@@ -336,6 +337,15 @@ fn the_openapi_document_is_complete() {
         for parameter in parameters {
             assert!(parameter["schema"]["type"].is_string(), "{path}: {parameter}");
             assert!(!parameter["description"].as_str().unwrap().is_empty(), "{path}: {parameter}");
+        }
+    }
+    let guide = include_str!("../../docs/api.md");
+    for (schema, states) in [("Match", &MATCH_STATES[..]), ("Version", &VERSION_STATES[..])] {
+        let state = &described["components"]["schemas"][schema]["properties"]["state"];
+        for (_, shown) in states {
+            let word = format!("`{shown}`");
+            assert!(state["description"].as_str().unwrap().contains(&word), "{word}: {state}");
+            assert!(guide.contains(&word), "docs/api.md: {word}");
         }
     }
     server.up.close();

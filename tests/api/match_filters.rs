@@ -52,6 +52,35 @@ fn filters_select_matches_by_bots_forfeits_and_order() {
 }
 
 #[test]
+fn an_unknown_filter_is_refused_and_the_known_ones_are_named() {
+    let server = TestServer::played();
+    for (path, unknown, known) in [
+        ("/t/cup/matches.csv?forfeits=only", "forfeits", &["forfeit", "opponent"][..]),
+        ("/t/cup/matches.csv?bots=mine", "bots", &["bot", "version"][..]),
+        ("/t/cup/ranking.csv?bot=mine", "bot", &["edition"][..]),
+        ("/t/cup/statistics.csv?forfeit=true", "forfeit", &["edition"][..]),
+        ("/api/v1/tournaments/cup/matches?forfeits=only", "forfeits", &["forfeit", "opponent"][..]),
+    ] {
+        let response = server.get(path, &[]);
+        assert_eq!(response.status, 400, "{path}");
+        let text = response.text().replace("<code>", "`").replace("</code>", "`");
+        for name in [unknown].iter().chain(known) {
+            assert!(text.contains(&format!("`{name}`")), "{path}: {name}: {text}");
+        }
+    }
+    // The page knows the filter by both names, and its links to data work.
+    for filter in ["forfeits=only", "forfeit=true"] {
+        let page = server.get(&format!("/t/cup/matches?{filter}"), &[]).text();
+        let (_, rest) = page.split_once("href=\"/t/cup/matches.csv?").unwrap();
+        let query = rest.split('"').next().unwrap().replace("&amp;", "&");
+        assert!(query.contains("forfeit=true"), "{filter}: {query}");
+        let csv = server.get(&format!("/t/cup/matches.csv?{query}"), &[]);
+        assert_eq!((csv.status, csv.text().lines().count()), (200, 1 + 2 * 8), "{filter}");
+    }
+    server.up.close();
+}
+
+#[test]
 fn a_version_selects_the_last_edition_with_it() {
     let server = TestServer::played();
     let list = "/api/v1/tournaments/cup/matches";

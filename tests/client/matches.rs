@@ -55,13 +55,19 @@ fn a_match_is_shown_with_its_result() {
             "failed_leases": 1, "faults": ["worker lost\u{1b}[2J"], "evidence": [null,
                 {"detail": "clock: 12 ms\u{1b} over", "wall_us": 512_000, "cpu_us": 9}]})]
     );
-    assert!(!stdout.contains("(points)"), "a single component needs no name: {stdout}");
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let heads = words(stdout.lines().nth(2).unwrap());
+    assert_eq!(heads, ["seat", "bot", "version", "points", "forfeit"], "as on the page: {stdout}");
     fails(&run(&server, &["match", "finals/18"]), 2, &["no match finals/18"]);
     let mut several = played(3, 17);
     several.columns = vec!["points".into(), "discs".into()];
+    several.state = "leased".into();
     let server = Server::start(Script { matches: vec![several], ..Script::default() });
     let stdout = succeed(&server, &["match", "finals/17"]);
     assert!(stdout.contains("score (points discs)"), "{stdout}");
+    assert!(stdout.starts_with("match finals/17: playing\n"), "{stdout}");
+    let line = &crate::json(&server, &["match", "finals/17", "--json"])[0];
+    assert_eq!(line["state"], "playing", "the same word as in the text");
 }
 
 #[test]
@@ -167,7 +173,7 @@ fn bots_are_listed_with_their_state() {
             "pending": null})
     );
     let pending = &lines[1]["pending"];
-    assert_eq!((&pending["version"], &pending["state"]), (&json!(5), &json!("failed")));
+    assert_eq!((&pending["version"], &pending["state"]), (&json!(5), &json!("trial failed")));
 
     let stdout = succeed(&server, &["bots", "finals", "--withdraw", "bot"]);
     assert_eq!(stdout, "bot was withdrawn from finals\n");

@@ -31,6 +31,30 @@ fn a_table_names_its_edition() {
 }
 
 #[test]
+fn owners_and_house_bots_are_marked_as_on_the_page() {
+    let mut script = board();
+    let table = succeed(&Server::start(script.clone()), &["ranking", "finals"]);
+    assert!(
+        !table.contains("owner") && !table.contains("house bot"),
+        "all are house bots: {table}"
+    );
+    script.places[0].bot = "ann/ada".to_owned();
+    script.places[0].owner = "ann".to_owned();
+    let server = Server::start(script);
+    let table = succeed(&server, &["ranking", "finals"]);
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let lines: Vec<_> = table.lines().map(words).collect();
+    assert_eq!(lines[1][..4], ["#", "bot", "owner", "version"]);
+    assert_eq!(lines[2][..4], ["1", "ann/ada", "ann", "2"]);
+    assert_eq!(lines[3][..5], ["=2", "bob", "house", "bot", "2"]);
+    let csv = succeed(&server, &["ranking", "finals", "--format", "csv"]);
+    let owners: Vec<_> = csv.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
+    assert_eq!(owners, ["owner", "ann", "", "", ""]);
+    let lines = crate::json(&server, &["ranking", "finals", "--json"]);
+    assert_eq!((&lines[0]["owner"], &lines[1]["owner"]), (&json!("ann"), &json!(null)));
+}
+
+#[test]
 fn a_running_edition_is_mentioned() {
     let mut script = board();
     script.board.running = Some(EditionProgress { edition: 2, matches: 400, counted: 120 });
@@ -56,8 +80,8 @@ fn json_has_one_standing_per_line() {
     assert_eq!(
         lines[1],
         json!({"edition": 1, "official": true, "counted": 380, "planned": 380,
-            "columns": ["points"], "rank": 2, "tied": true, "bot": "bob", "house": true, "version": 2,
-            "matches": 38, "score": [40], "mean": 1.25,
+            "columns": ["points"], "rank": 2, "tied": true, "bot": "bob", "house": true,
+            "owner": null, "version": 2, "matches": 38, "score": [40], "mean": 1.25,
             "forfeits": {"clock": 1, "illegal": 0, "gone": 2, "flood": 0}, "bad_answers": 0})
     );
     assert_eq!(lines.len(), 4);
@@ -77,10 +101,10 @@ fn csv_is_quoted() {
     let csv = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<_> = csv.split("\r\n").collect();
     let header = "rank,tied,bot,version,matches,\"points, \"\"won\"\"\",mean,clock,\
-        illegal,gone,flood,bad_answers";
+        illegal,gone,flood,bad_answers,owner";
     assert_eq!(lines[0], header);
-    assert_eq!(lines[2], "2,true,bob,2,38,40,1.25,1,0,2,0,0");
-    assert_eq!(lines[4], "4,false,dan,2,38,-3,1.25,0,0,0,0,3");
+    assert_eq!(lines[2], "2,true,bob,2,38,40,1.25,1,0,2,0,0,");
+    assert_eq!(lines[4], "4,false,dan,2,38,-3,1.25,0,0,0,0,3,");
     assert_eq!((lines.len(), lines[5]), (6, ""));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(stderr, "edition 1, official: 380 of 380 matches counted\n");

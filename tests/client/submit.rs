@@ -100,7 +100,7 @@ fn submit_sends_sources_and_waits_for_the_trial() {
     assert_eq!((output.status.code(), &stderr[..]), (Some(1), expected));
     let aside = step("aside", "", 0);
     let server = Server::start(Script { trials: vec![aside], ..board() });
-    let says = ["mine version 1: trial set aside after faults; it has not entered"];
+    let says = ["mine version 1: trial set aside; it has not entered"];
     fails(&run(&server, &["submit", "finals", &path]), 1, &says);
 }
 

@@ -63,7 +63,7 @@ fn tournaments_are_listed_and_shown() {
     assert_eq!(object["settings"]["schedule"]["kind"], "round_robin");
     assert_eq!(
         object["editions"][0]["lots"][1],
-        json!({"state": "leased", "lots": 3,
+        json!({"state": "playing", "lots": 3,
         "matches": 30})
     );
     let expected = json!({"match": "finals/5", "reasons": vec!["host\u{7} stalled"; 3]});

@@ -103,6 +103,7 @@ fn unranked_house_bots_are_listed_without_a_rank_everywhere() {
     let table = up.succeed("ranking cup2");
     let house_rows = table.lines().filter(|line| line.trim_start().starts_with("house "));
     assert_eq!(house_rows.count(), 3, "{table}");
+    assert_eq!(table.matches("house bot").count(), 3, "{table}");
     let csv = up.succeed("ranking cup2 --format csv");
     assert!(csv.contains("\n,false,hal,") && csv.contains("\n1,false,ann/ann,"), "{csv}");
     let api = |path: &str| -> Value {

@@ -12,7 +12,7 @@ use super::lots::{FailedLease, Failure, ReportStatus, RetryPolicy};
 use super::worker_runtimes::other_worker_has;
 
 string_enum! {
-    /// The state of a trial. Its text is the state of the version.
+    /// The state of a trial. Its text is the state of the version in messages.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
     #[sqlx(type_name = "trial_state", rename_all = "lowercase")]
     pub enum TrialState {

@@ -234,7 +234,7 @@ pub(super) fn played_match<'a>(
     };
     MatchStatus {
         r#match: name.to_string(),
-        state: "reported".to_owned(),
+        state: LotState::Reported.as_str().to_owned(),
         seats: played.seats.0.iter().enumerate().map(scored).collect(),
         params: played.params.as_ref().map(ToString::to_string).unwrap_or_default(),
         transcript: result.transcript.to_vec(),

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use arbiter_games::Forfeit;
 use arbiter_proto::ids::MatchName;
+use arbiter_proto::state_words::state_of;
 use arbiter_proto::v1::{
     self, BotStatistics, LeaderboardRef, ListMatchesRequest, MatchStatus, RankSet, Standing,
 };
@@ -40,10 +41,19 @@ const CHUNK_BYTES: usize = 32 << 10;
 /// Maximum number of chunks waiting to be sent.
 const MAX_QUEUED_CHUNKS: usize = 2;
 
-/// The query string of an export.
+/// The query string of an export of a leaderboard or of statistics.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct EditionQuery {
+    /// The edition's number. Default: the official edition.
+    edition: Option<i32>,
+}
+
+/// The query string of an export of matches. Unknown parameters are refused, because a file with
+/// all matches looks like one with those of a filter.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ExportQuery {
+#[serde(default, deny_unknown_fields)]
+pub(super) struct MatchesExportQuery {
     /// The edition's number. Default: the official edition.
     edition: Option<i32>,
     /// Only matches of this bot.
@@ -60,7 +70,7 @@ pub(super) struct ExportQuery {
 pub(super) async fn ranking(
     session: Session,
     Path(tournament): Path<String>,
-    Query(query): Query<ExportQuery>,
+    Query(query): Query<EditionQuery>,
 ) -> Result<Response, WebError> {
     let request = LeaderboardRef { tournament: tournament.clone(), edition: query.edition };
     let (edition, board) = session.service.leaderboard(&session.caller, request).await?;
@@ -98,7 +108,7 @@ pub fn ranking_text(components: &[String], standings: &[Standing], has_header: b
 pub(super) async fn statistics(
     session: Session,
     Path(tournament): Path<String>,
-    Query(ExportQuery { edition, .. }): Query<ExportQuery>,
+    Query(EditionQuery { edition }): Query<EditionQuery>,
 ) -> Result<Response, WebError> {
     let request = LeaderboardRef { tournament: tournament.clone(), edition };
     let all = session.service.all_statistics(&session.caller, request).await?;
@@ -130,7 +140,7 @@ pub fn bots_text(bots: &[v1::Bot]) -> Bytes {
 pub(super) async fn matches(
     session: Session,
     Path(tournament): Path<String>,
-    Query(query): Query<ExportQuery>,
+    Query(query): Query<MatchesExportQuery>,
 ) -> Result<Response, WebError> {
     let mut request = ListMatchesRequest {
         tournament: tournament.clone(),
@@ -252,7 +262,7 @@ fn place_row(place: &Standing, columns: usize) -> Vec<String> {
     row.push(place.mean.to_string());
     let forfeits = (0..Forfeit::ALL.len()).map(|kind| place.forfeits.get(kind).unwrap_or(&0));
     row.extend(forfeits.map(i64::to_string));
-    row.push(place.bad_answers.to_string());
+    row.extend([place.bad_answers.to_string(), escape_formula(&place.owner)]);
     row
 }
 
@@ -335,7 +345,7 @@ fn match_rows(table: &mut CsvBuffer, status: &MatchStatus, leg: Option<u32>, col
             status.params.clone(),
             layout::hex(&seat.digest),
             status.reported_us.and_then(api::rfc3339_from_micros).unwrap_or_default(),
-            if status.counted { "counted" } else { "reported" }.to_owned(),
+            state_of(status).to_owned(),
         ]);
         table.push(row);
     }
@@ -399,5 +409,17 @@ mod tests {
             table.push(["1,5", "say \"so\""]);
         });
         assert_eq!(&rows[..], b"a,b\r\n\"1,5\",\"say \"\"so\"\"\"\r\n");
+    }
+
+    #[test]
+    fn a_match_with_a_result_that_is_not_counted_is_played() {
+        let seats = vec![v1::MatchSeat::default()];
+        let played = MatchStatus { state: "reported".to_owned(), seats, ..MatchStatus::default() };
+        let mut table = MatchTable::new(&["points"], true);
+        table.push(&played);
+        table.push(&MatchStatus { counted: true, ..played });
+        let text = String::from_utf8(table.take().to_vec()).unwrap();
+        let states: Vec<_> = text.lines().filter_map(|row| row.rsplit(',').next()).collect();
+        assert_eq!(states, ["state", "played", "counted"]);
     }
 }

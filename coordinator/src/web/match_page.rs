@@ -6,7 +6,7 @@
 
 use arbiter_games::Seat;
 use arbiter_proto::ids::{MatchName, MatchNumber};
-use arbiter_proto::state_words::match_state;
+use arbiter_proto::state_words::state_of;
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
 use arbiter_replay::{
     Autoplay, Difference, Overview, STEPS_PER_CHUNK, ShownNames, StepSource, Viewer,
@@ -240,7 +240,7 @@ fn details(status: &MatchStatus, edition: i32) -> Markup {
     html! {
         h2 { "About this match" }
         dl {
-            dt { "State" } dd { (match_state(&status.state)) }
+            dt { "State" } dd { (state_of(status)) }
             dt { "Added by" } dd {
                 a href={ "/t/" (status.tournament) "/ranking?edition=" (edition) } {
                     "edition " (edition)

@@ -39,6 +39,8 @@ pub(super) struct MatchesQuery {
     version: String,
     /// `only`: only matches with a forfeit.
     forfeits: String,
+    /// The same, as the API and the CSV export name it.
+    forfeit: bool,
     /// `oldest`: oldest first. Otherwise newest first.
     order: String,
     /// Only matches that follow the match with this number.
@@ -46,13 +48,14 @@ pub(super) struct MatchesQuery {
 }
 
 impl MatchesQuery {
-    /// The query without blanks around what the person wrote.
+    /// The query without blanks around what the person wrote, and with one name for each filter.
     fn trimmed(self) -> Self {
         let trim = |text: &str| text.trim().to_owned();
         Self {
             bot: trim(&self.bot),
             opponent: trim(&self.opponent),
             version: trim(&self.version),
+            forfeits: if self.forfeit { "only".to_owned() } else { self.forfeits },
             ..self
         }
     }

@@ -95,18 +95,21 @@ pub(super) fn table<'a>(
     columns: &[String],
 ) -> Columns {
     let bad = standings.clone().any(|standing| standing.bad_answers > 0);
-    let mut header: Vec<_> = ["#", "bot", "version", "matches"].map(str::to_owned).into();
+    // As on the page: some bots have an owner, or a house bot has no rank.
+    let has_owners =
+        standings.clone().any(|standing| !standing.owner.is_empty() || standing.rank == 0);
+    let mut header: Vec<_> = ["#", "bot"].map(str::to_owned).into();
+    header.extend(has_owners.then(|| "owner".to_owned()));
+    header.extend(["version", "matches"].map(str::to_owned));
     header.extend_from_slice(columns);
     header.extend(["mean", "forfeits"].map(str::to_owned));
     header.extend(bad.then(|| "bad answers".to_owned()));
-    let mut table = Columns::new(header, &[1]);
+    let mut table = Columns::new(header, if has_owners { &[1, 2] } else { &[1] });
     for standing in standings {
-        let mut row = vec![
-            rank(standing),
-            standing.bot.clone(),
-            standing.version.to_string(),
-            standing.matches.to_string(),
-        ];
+        let mut row = vec![rank(standing), standing.bot.clone()];
+        let owner = non_empty(&standing.owner).unwrap_or("house bot");
+        row.extend(has_owners.then(|| owner.to_owned()));
+        row.extend([standing.version.to_string(), standing.matches.to_string()]);
         row.extend(score(standing, columns.len()));
         row.push(output::mean(standing.mean, None));
         row.push(output::forfeits(&standing.forfeits));
@@ -151,6 +154,7 @@ fn line_json(page: &GetRankingResponse, standing: &Standing) -> Value {
         "counted": page.counted,
         "planned": page.matches,
         "columns": page.columns,
+        "owner": non_empty(&standing.owner),
     });
     merge(page, standing_json(standing))
 }
@@ -161,7 +165,7 @@ fn csv_header(columns: &[String]) -> Vec<String> {
     header.extend_from_slice(columns);
     header.push("mean".to_owned());
     header.extend(Forfeit::ALL.map(|kind| kind.as_str().to_owned()));
-    header.push("bad_answers".to_owned());
+    header.extend(["bad_answers", "owner"].map(str::to_owned));
     header
 }
 
@@ -177,6 +181,6 @@ fn csv_row(standing: &Standing, columns: usize) -> Vec<String> {
     row.push(standing.mean.to_string());
     let forfeits = (0..Forfeit::ALL.len()).map(|kind| standing.forfeits.get(kind).unwrap_or(&0));
     row.extend(forfeits.map(i64::to_string));
-    row.push(standing.bad_answers.to_string());
+    row.extend([standing.bad_answers.to_string(), standing.owner.clone()]);
     row
 }

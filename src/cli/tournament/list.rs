@@ -293,7 +293,10 @@ fn outline_json(tournament: &Tournament) -> Value {
 
 /// An edition and its progress as JSON.
 pub(super) fn edition_json(edition: &Edition) -> Value {
-    let lots = edition.lots.iter().map(|count| fields!(count; state, lots, matches));
+    let lots = edition.lots.iter().map(|count| {
+        let state = match_state(&count.state);
+        json!({"state": state, "lots": count.lots, "matches": count.matches})
+    });
     let identity =
         json!({ "id": edition.id, "edition": edition.number, "open_ended": edition.open_ended });
     let counts = fields!(edition; state, official, matches, counted);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbiter_proto::ids::Lease;
+use arbiter_proto::state_words::match_state;
 
 use super::{End, Session, Tasks};
 use crate::access::Role;
@@ -50,7 +51,7 @@ impl Session {
                                 workers.service.queue.fail(std::slice::from_ref(failure)).await;
                             failures.map(|failures| {
                                 for failed in failures {
-                                    let state = failed.state.as_str();
+                                    let state = match_state(failed.state.as_str());
                                     tracing::warn!(lease = %failed.lease, state, "rescheduled");
                                 }
                             })

@@ -2,6 +2,7 @@
 
 #![expect(clippy::struct_field_names, reason = "JSON field names")]
 
+use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1;
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ resource! {
         created_at: Option<String> = rfc3339_from_micros(message.created_at_us);
         /// `withdrawn`, `suspended`, `entered` if a version entered, otherwise the state of its
         /// newest version.
-        state: String;
+        state: String = version_state(&message.state).to_owned();
     }
 }
 
@@ -52,9 +53,9 @@ resource! {
         /// When it was submitted.
         #[schemars(extend("format" = "date-time"))]
         submitted_at: Option<String> = rfc3339_from_micros(message.submitted_at_us);
-        /// `waiting` (for its trial), `trying` (trial running), `entered`, `failed`, or `aside`
-        /// (the trial had too many infrastructure faults).
-        state: String;
+        /// `waiting for its trial`, `trial running`, `entered`, `trial failed`, or
+        /// `trial set aside` (it had too many infrastructure faults).
+        state: String = version_state(&message.state).to_owned();
         /// Why the trial failed or was set aside. Only for its owner and organisers.
         reason: Option<String> = non_empty(message.reason);
         /// In which edition it plays. Only in trials; null if it plays in none.

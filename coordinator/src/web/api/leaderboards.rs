@@ -2,7 +2,7 @@
 
 use super::endpoint::{Handler, RequestContext};
 use super::endpoints::{GetHeadToHead, GetHistory, GetLeaderboard, GetStanding, GetStatistics};
-use super::format::{ForfeitCounts, rank};
+use super::format::{ForfeitCounts, non_empty, rank};
 use super::pagination::{Page, with_parameter};
 use super::problem::Problem;
 use super::resource::all;
@@ -72,6 +72,8 @@ resource! {
         forfeits: ForfeitCounts = ForfeitCounts::new(&message.forfeits);
         /// The number of invalid replies that did not cause a forfeit.
         bad_answers: i64;
+        /// The name of its owner; null for a house bot.
+        owner: Option<String> = non_empty(message.owner);
     }
 }
 

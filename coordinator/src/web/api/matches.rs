@@ -3,7 +3,7 @@
 #![expect(clippy::struct_field_names, reason = "JSON field names")]
 
 use arbiter_proto::ids::{MatchName, MatchNumber};
-use arbiter_proto::v1;
+use arbiter_proto::{state_words, v1};
 use arbiter_replay::{Clock, Difference, Step, Steps};
 use axum::http::Uri;
 use schemars::JsonSchema;
@@ -30,12 +30,12 @@ resource! {
     /// A match, planned or played.
     Match(message: v1::MatchStatus) {
         /// The match, as TOURNAMENT/NUMBER.
-        r#match: String;
+        r#match: String = message.r#match.clone();
         /// The tournament's name.
-        tournament: String;
-        /// `blocked`, `checking`, `pending`, `leased`, `reported`, `counted`, `delayed`,
-        /// `aside` or `cancelled`. In lists `reported` or `counted`.
-        state: String = if message.counted { "counted".to_owned() } else { message.state };
+        tournament: String = message.tournament.clone();
+        /// `waiting`, `checking`, `queued`, `playing`, `played`, `counted`, `delayed`, `set aside`
+        /// or `not needed`. In lists `played` or `counted`.
+        state: String = state_words::state_of(&message).to_owned();
         /// The seats, seat 1 first. Empty while a freeze hides who plays.
         seats: Vec<MatchSeat> = all(message.seats);
         /// The parameters that differ from the tournament's.
@@ -287,5 +287,39 @@ impl Handler for ListPlannedMatches {
         };
         let next = last.map(|last| next_page_url(&context.uri, edition.number, last));
         Ok(Page { items: matches.into_iter().map(planned).collect(), next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arbiter_proto::state_words::{MATCH_STATES, VERSION_STATES};
+    use serde_json::json;
+
+    use super::*;
+    use crate::db::lots::LotState;
+    use crate::db::trials::TrialState;
+    use crate::web::api::bots::{Bot, Version};
+    use crate::web::api::tournaments::LotCount;
+
+    #[test]
+    fn each_state_has_a_word() {
+        assert_eq!(LotState::ALL.map(LotState::as_str), MATCH_STATES.map(|(state, _)| state));
+        assert_eq!(TrialState::ALL.map(TrialState::as_str), VERSION_STATES.map(|(state, _)| state));
+    }
+
+    #[test]
+    fn states_are_in_the_words_of_pages() {
+        for (state, shown) in MATCH_STATES {
+            let status = v1::MatchStatus { state: state.to_owned(), ..Default::default() };
+            assert_eq!(json!(Match::from(status))["state"], shown);
+            let count = v1::LotCount { state: state.to_owned(), ..Default::default() };
+            assert_eq!(json!(LotCount::from(count))["state"], shown);
+        }
+        for (state, shown) in VERSION_STATES {
+            let version = v1::Version { state: state.to_owned(), ..Default::default() };
+            assert_eq!(json!(Version::from(version))["state"], shown);
+            let bot = v1::Bot { state: state.to_owned(), ..Default::default() };
+            assert_eq!(json!(Bot::from(bot))["state"], shown);
+        }
     }
 }

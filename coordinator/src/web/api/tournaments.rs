@@ -2,6 +2,7 @@
 
 #![expect(clippy::struct_field_names, reason = "JSON field names")]
 
+use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -136,8 +137,8 @@ resource! {
         open_ended: bool = message.open_ended;
         /// The number of matches in its standings.
         counted: i64;
-        /// Lots and matches by state, except counted and cancelled ones. Only for the running
-        /// edition.
+        /// Lots and matches by state, except those that are `counted` or `not needed`. Only for
+        /// the running edition.
         lots: Vec<LotCount> = all(message.lots);
         /// How its plan was derived from earlier plans, for incremental schedules.
         plan: Option<String> = non_empty(message.plan);
@@ -156,8 +157,8 @@ resource! {
 resource! {
     /// The number of lots in a state.
     LotCount(message: v1::LotCount) {
-        /// The state.
-        state: String;
+        /// `waiting`, `checking`, `queued`, `playing`, `played`, `delayed` or `set aside`.
+        state: String = match_state(&message.state).to_owned();
         /// The number of lots.
         lots: i64;
         /// The number of matches in these lots.

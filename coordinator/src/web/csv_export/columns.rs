@@ -54,7 +54,7 @@ const RESULT: &Table = &[
     ("params", "parameters that differ from the tournament's, as a JSON object"),
     ("digest", "BLAKE3 hash of the version's bundle, in hexadecimal digits"),
     ("reported_at", "when the result was stored, in UTC (RFC 3339)"),
-    ("state", "counted: the result is in the standings; reported: not yet"),
+    ("state", "counted: the result is in the standings; played: not yet"),
 ];
 
 const BOT: &Table = &[
@@ -107,6 +107,7 @@ pub(in crate::web) fn ranking(components: &[impl AsRef<str>]) -> Vec<Column> {
         column(kind.as_str(), format!("number of its forfeits of the kind {}", kind.as_str()))
     }));
     all.push(column("bad_answers", "number of its invalid replies that were no forfeits"));
+    all.push(column("owner", "name of its owner; empty for a house bot"));
     all
 }
 
