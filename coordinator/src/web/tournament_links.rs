@@ -11,6 +11,7 @@ use arbiter_proto::v1::Bot;
 use arbiter_replay::ShownNames;
 use maud::{Markup, html};
 
+use super::api::escape;
 use super::error::WebError;
 use crate::service::Service;
 
@@ -86,6 +87,13 @@ impl TournamentLinks {
     /// The path of the page of a bot.
     pub(super) fn bot_path(&self, bot: &str) -> String {
         format!("/t/{self}/bots/{bot}")
+    }
+
+    /// The path of the list of the matches of two bots in an edition.
+    pub(super) fn matches_between(&self, edition: i32, bot: &str, opponent: &str) -> String {
+        let bot = escape(bot);
+        let opponent = escape(opponent);
+        format!("/t/{self}/matches?edition={edition}&bot={bot}&opponent={opponent}")
     }
 }
 
