@@ -247,9 +247,11 @@ pub(super) fn sentence(message: &str) -> Markup {
     end_of_sentence(&label(message))
 }
 
-/// An error message as the end of a sentence, after a colon.
+/// An error message as the end of a sentence, after a colon. Several dots at its end are no full
+/// stop, so they stay.
 pub(super) fn end_of_sentence(message: &str) -> Markup {
-    html! { (with_code(message.trim_end_matches('.'))) "." }
+    let has_stop = message.ends_with('.');
+    html! { (with_code(message)) @if !has_stop { "." } }
 }
 
 /// The components of a score, separated by commas.
@@ -416,6 +418,8 @@ mod tests {
             ("`name` is missing", "<code>name</code> is missing."),
             ("a ` stays", "A ` stays."),
             ("Already a sentence.", "Already a sentence."),
+            ("not `.` or `..`", "Not <code>.</code> or <code>..</code>."),
+            ("not ..", "Not .."),
         ] {
             assert_eq!(sentence(message).into_string(), text);
         }
