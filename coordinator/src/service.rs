@@ -112,7 +112,7 @@ use crate::reply_times::ReplyTimes;
 use crate::retention::Cleaner;
 use crate::tournament::entry_outlook::EntryOutlook;
 use crate::worker_suspension::Suspensions;
-use bot_names::SharedNames;
+use bot_names::NamesWithOwners;
 use bundle_stream::BundlePieces;
 use concurrency_limit::ConcurrencyLimit;
 use edition_watch::EditionWatches;
@@ -172,7 +172,7 @@ pub struct Parts {
     ranking_watches: RankingWatches,
     progress_cache: ProgressCache,
     newest_matches: NewestMatches,
-    shared_names: SharedNames,
+    names_with_owners: NamesWithOwners,
     home_pages: home::HomePages,
     /// How the plans of editions were made, one line for people.
     plan_summaries: Cache<EditionId, Option<String>>,
@@ -241,7 +241,7 @@ impl Service {
             ranking_watches: RankingWatches::default(),
             progress_cache: ProgressCache::new(progress_cache::MAX_ENTRIES),
             newest_matches: NewestMatches::new(newest_matches::MAX_LISTS, newest_matches::MAX_AGE),
-            shared_names: SharedNames::new(bot_names::MAX_SHARED, bot_names::MAX_AGE),
+            names_with_owners: NamesWithOwners::new(bot_names::MAX_TOURNAMENTS, bot_names::MAX_AGE),
             home_pages: home::HomePages::new(2, home::MAX_AGE),
             plan_summaries: Cache::new(MAX_PLAN_SUMMARIES),
             new_bot_outlooks: Cache::new(progress_cache::MAX_ENTRIES),

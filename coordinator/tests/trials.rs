@@ -15,7 +15,7 @@ use arbiter_coordinator::db::{bot_list, bots, tournaments, versions, worker_runt
 use arbiter_coordinator::queue::{Dispatcher, Failure, LeasePolicy, Queue, ReportStatus};
 use arbiter_games::gomoku;
 use arbiter_proto::fault::FaultKind;
-use arbiter_proto::ids::{Lease, TokenId, TournamentId, VersionId, WorkerId};
+use arbiter_proto::ids::{BotId, Lease, TokenId, TournamentId, VersionId, WorkerId};
 use arbiter_proto::v1::Runtime;
 use serde_json::json;
 use support::test_clock::{AtTime as _, set_time};
@@ -47,11 +47,16 @@ impl Fixture {
 
     /// Submits a version with a bundle of one byte, and queues its trial.
     async fn submit(&self, byte: u8) -> VersionId {
+        let bot = bots::find(&self.database.pool, self.cup, "mine").await.unwrap().unwrap();
+        self.submit_to(bot.id, byte).await
+    }
+
+    /// The same for this bot.
+    async fn submit_to(&self, bot: BotId, byte: u8) -> VersionId {
         let pool = &self.database.pool;
         let digest = [byte; 32];
         versions::store_bundle(pool, &digest, &[byte]).await.unwrap();
-        let bot = bots::find(pool, self.cup, "mine").await.unwrap().unwrap();
-        let version = versions::submit(pool, bot.id, &digest, START).await.unwrap();
+        let version = versions::submit(pool, bot, &digest, START).await.unwrap();
         trials::queue(pool, version).await.unwrap();
         version
     }
@@ -211,6 +216,52 @@ async fn a_version_enters_only_if_its_trial_passes() {
     assert_eq!(row.entered.as_ref().map(|row| row.version.id), Some(third));
     assert_eq!(row.pending, None);
     assert_eq!(fixture.entered_versions().await, [third]);
+}
+
+#[tokio::test]
+async fn a_bot_that_never_entered_takes_its_short_name_from_no_other() {
+    let fixture = Fixture::new().await;
+    let pool = &fixture.database.pool;
+    let cup = fixture.cup;
+    let queue = fixture.queue();
+    let (other, _) = access::create(pool, Role::Player, "bob", START).await.unwrap();
+    let ada = bots::create(pool, cup, Some(fixture.owner), "ada/nf", START).await.unwrap();
+    let bob = bots::create(pool, cup, Some(other), "bob/nf", START).await.unwrap();
+    let with_owners = async || {
+        let mut names = bots::shown_with_owners(pool, cup).await.unwrap();
+        names.sort_unstable();
+        names
+    };
+    let end = async |verdict: Option<&str>| {
+        let lease = fixture.claim().await.unwrap();
+        let outcome = fixture.outcome(lease, verdict);
+        let report = queue.end_trial(&outcome, b"built", START).await.unwrap();
+        assert_eq!(report, ReportStatus::Accepted);
+    };
+    assert_eq!(with_owners().await, ["ada/nf", "bob/nf"], "neither has entered");
+    fixture.submit_to(ada, 1).await;
+    end(Some("it forfeits")).await;
+    fixture.submit_to(bob, 2).await;
+    end(None).await;
+    assert_eq!(with_owners().await, ["ada/nf"]);
+    let named = async |caller: Option<TokenId>| {
+        let bots = bots::named(pool, cup, "nf", caller).await.unwrap();
+        bots.into_iter().map(|named| (named.bot.id, named.has_entered)).collect::<Vec<_>>()
+    };
+    assert_eq!(named(None).await, [(bob, true), (ada, false)]);
+    assert_eq!(named(Some(fixture.owner)).await, [(ada, false), (bob, true)], "the own bot first");
+
+    // A withdrawn bot has entered, and keeps its name.
+    assert!(bots::withdraw(pool, bob, START).await.unwrap());
+    fixture.submit_to(ada, 3).await;
+    end(None).await;
+    assert_eq!(with_owners().await, ["ada/nf", "bob/nf"]);
+
+    // A plain name is the whole name of a bot, which never entered here.
+    let same = bots::create(pool, cup, Some(other), "bob/mine", START).await.unwrap();
+    fixture.submit_to(same, 4).await;
+    end(None).await;
+    assert_eq!(with_owners().await, ["ada/nf", "bob/mine", "bob/nf", "mine"]);
 }
 
 /// The numbers of the bot's versions, and the states of their trials.

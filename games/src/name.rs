@@ -38,7 +38,7 @@ impl fmt::Display for BotName {
 /// A text that cannot be a bot's name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` cannot be a bot's name: use 1 to {max} of A-Z a-z 0-9 . _ - but not TIE, . or ..",
+    "`{0}` cannot be a bot's name: use 1 to {max} of A-Z a-z 0-9 . _ - but not `TIE`, `.` or `..`",
     max = BotName::MAX_LENGTH
 )]
 pub struct BotNameError(pub String);

@@ -156,6 +156,31 @@ fn a_form_previews_and_applies_an_edit() {
     server.up.close();
 }
 
+#[test]
+fn a_form_keeps_the_marks_of_text_direction() {
+    let server = TestServer::open();
+    let title = "שלום\u{200f}!";
+    let description = "a \u{2067}שלום & <b>\u{2069} b";
+    let texts = [format!("title={title}"), format!("description={description}")];
+    done(&server.up.command("tournament edit cup --set").args(texts).output().unwrap());
+    let browser = organiser(&server);
+    let page = browser.page("/t/cup/edit");
+    assert!(page.contains("name=\"title\" value=\"שלום&#x200f;!\""), "{page}");
+    let area = page.split("name=\"description\"").nth(1).unwrap().split_once(">\n").unwrap().1;
+    let expected = "a &#x2067;שלום &amp; &lt;b&gt;&#x2069; b";
+    assert_eq!(area.split("</textarea>").next(), Some(expected));
+    let fields = [("title", title), ("description", description), ("submissions.per_hour", "7")];
+    let preview = browser.post("/t/cup/edit", &form(&page, &fields), &[]);
+    let keys: Vec<_> =
+        rows(&preview.body, "settings").into_iter().map(|row| row[0].clone()).collect();
+    assert_eq!(keys, ["Versions an hour"], "{}", preview.body);
+    let hidden = "type=\"hidden\" name=\"title\" value=\"שלום&#x200f;!\"";
+    assert!(preview.body.contains(hidden), "{}", preview.body);
+    // Pages still show that there is a mark.
+    assert!(browser.page("/t/cup").contains("שלום\u{fffd}!"));
+    server.up.close();
+}
+
 /// Budgets are parameters of the game.
 #[test]
 fn parameters_change_until_the_first_edition_is_opened() {

@@ -130,5 +130,10 @@ fn a_player_sees_the_own_bots_and_matches() {
     assert_eq!(matches.len(), 5, "{matches:?}");
     assert!(matches.iter().all(|row| row[3].contains("engine")), "{matches:?}");
     assert!(page.contains(&format!("/t/cup/matches/{}\"", matches[0][0])), "{page}");
+    let mut edit = server.up.command("tournament edit cup --set");
+    done(&edit.arg("title=Spring finals").output().unwrap());
+    let titled = player.page("/me");
+    assert_eq!(rows(&titled, "own-bots")[0][3], "Spring finals");
+    assert!(titled.contains("<h3><a href=\"/t/cup\">Spring finals</a></h3>"), "{titled}");
     server.up.close();
 }

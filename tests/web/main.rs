@@ -124,7 +124,8 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
     let address = "/t/cup/matches/0";
     let page = browser.page(address);
     assert!(
-        page.contains("The replay is not available: ") && page.contains("href=\"/login\""),
+        page.contains("only organisers and the owners of bots in match cup/0 see its record.")
+            && page.contains("href=\"/login\""),
         "{page}"
     );
     for part in ["steps", "record"] {

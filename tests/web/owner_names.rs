@@ -230,3 +230,47 @@ fn a_directory_is_kept_in_step_with_a_players_bots() {
     assert!(text(&player.page("/me")).contains("ada/mybot"));
     named.server.up.close();
 }
+
+#[test]
+fn a_failed_trial_reserves_no_short_name() {
+    let server = TestServer::open();
+    let [ada, bob] = ["ada", "bob"].map(|name| server.up.token(&format!("player --name {name}")));
+    let folders = [Bots::new(), Bots::new()];
+    let failing = folders[0].rascal("nf", "segv", 2, "");
+    let honest = folders[1].rascal("nf", "honest", 0, "");
+    let call = |token: &str, words: &str, more: &[&str]| {
+        let mut command = server.up.command(words);
+        command.env("ARBITER_TOKEN", token).args(more).output().unwrap()
+    };
+    let browser = &server.browser;
+    Named::refused(&call(&ada, "submit cup", &[&failing]), 1, "ada/nf version 1: trial failed");
+    let only = browser.page("/t/cup/bots/nf");
+    assert!(only.contains("href=\"/t/cup/bots/ada/nf"), "no other bot has the name: {only}");
+    let printed = done(&call(&bob, "submit cup", &[&honest]));
+    assert!(printed.contains("bob/nf version 1"), "{printed}");
+    server.up.play("cup");
+
+    wait_until("pages show the short name", || {
+        names(&browser.page("/t/cup"), "ranking").iter().any(|name| name == "nf bob")
+    });
+    for (path, heading, link) in [("nf", "nf", "bob/nf"), ("ada/nf", "ada/nf", "ada/nf")] {
+        let page = browser.page(&format!("/t/cup/bots/{path}"));
+        assert!(page.contains(&format!("<h1>{heading}</h1>")), "{path}: {page}");
+        assert!(page.contains(&format!("href=\"/t/cup/bots/{link}/versions/1")), "{path}: {page}");
+    }
+    assert_eq!(browser.get("/t/cup/matches?bot=nf").status, 200);
+
+    // An organiser means the bot that entered, and an owner the own one.
+    let admin = server.up.admin();
+    done(&call(&admin, "log cup nf", &[]));
+    let withdrawn = |token: &str| {
+        done(&call(token, "bots cup --withdraw nf", &[]));
+        let bots = server.up.json("bots cup").into_iter().filter(|bot| bot["withdrawn"] == true);
+        let mut names: Vec<_> = bots.map(|bot| bot["bot"].as_str().unwrap().to_owned()).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(withdrawn(&ada), ["ada/nf"]);
+    assert_eq!(withdrawn(&admin), ["ada/nf", "bob/nf"]);
+    server.up.close();
+}

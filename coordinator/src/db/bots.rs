@@ -36,6 +36,16 @@ impl Bot {
     }
 }
 
+/// A bot that a name may mean.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct NamedBot {
+    /// The bot.
+    #[sqlx(flatten)]
+    pub bot: Bot,
+    /// Whether a version of it has entered.
+    pub has_entered: bool,
+}
+
 /// Enters a bot.
 ///
 /// # Errors
@@ -103,17 +113,21 @@ pub async fn find_locked(
 }
 
 /// The bots with this name, with or without their owners' handles: the one with this whole name
-/// first, then those of `caller`. At most 10.
+/// first, then those of `caller`, then those that have entered. At most 10.
 pub async fn named(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
     name: &str,
     caller: Option<TokenId>,
-) -> Result<Vec<Bot>> {
+) -> Result<Vec<NamedBot>> {
     let statement = "
-        SELECT * FROM bots
-        WHERE tournament = $1 AND $2 IN (name, substring(name from '[^/]*$'))
-        ORDER BY name = $2 DESC, coalesce(owner = $3, false) DESC, id LIMIT 10";
+        SELECT b.*, EXISTS (
+            SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id
+            WHERE v.bot = b.id AND (t.state IS NULL OR t.state = 'passed')) AS has_entered
+        FROM bots b
+        WHERE b.tournament = $1 AND $2 IN (b.name, substring(b.name from '[^/]*$'))
+        ORDER BY b.name = $2 DESC, coalesce(b.owner = $3, false) DESC, has_entered DESC, b.id
+        LIMIT 10";
     let query = sqlx::query_as(statement).bind(tournament).bind(name).bind(caller);
     query.fetch_all(db).await
 }
@@ -131,14 +145,30 @@ pub async fn same_in_matches(
     sqlx::query_scalar(statement).bind(tournament).bind(name).fetch_optional(db).await
 }
 
-/// The short names that several bots of a tournament have.
-pub async fn shared_short_names(
+/// The names of the bots of a tournament that are shown with their owners, because their short
+/// names mean other bots or several.
+///
+/// A bot that never entered takes its short name from no other bot. A bot with a plain name has it
+/// all the same, because no longer name means this bot.
+pub async fn shown_with_owners(
     db: impl PgExecutor<'_>,
     tournament: TournamentId,
 ) -> Result<Vec<String>> {
     let statement = "
-        SELECT substring(name from '[^/]*$') AS short FROM bots WHERE tournament = $1
-        GROUP BY short HAVING count(*) > 1";
+        WITH named AS (
+            SELECT id, name, substring(name from '[^/]*$') AS short FROM bots WHERE tournament = $1
+        ), same AS (
+            SELECT n.name, n.short, n.name = n.short OR EXISTS (
+                SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id
+                WHERE v.bot = n.id AND (t.state IS NULL OR t.state = 'passed')) AS has_short
+            FROM named n
+            WHERE n.short IN (SELECT short FROM named GROUP BY short HAVING count(*) > 1)
+        ), counted AS (
+            SELECT name, has_short,
+                count(*) FILTER (WHERE has_short) OVER (PARTITION BY short) AS bots
+            FROM same
+        )
+        SELECT name FROM counted WHERE NOT has_short OR bots > 1";
     sqlx::query_scalar(statement).bind(tournament).fetch_all(db).await
 }
 

@@ -3,7 +3,8 @@
 //! The bot `mybot` of the player with the handle `ada` is named `ada/mybot`, so forty players can
 //! each have a `mybot`. Bots of organisers, house bots and bots from before this rule have plain
 //! names. Requests may leave the owner out: a bot is found by its whole name, then among the
-//! caller's bots, then by the short name if only one bot has it.
+//! caller's bots, then by the short name if only one bot has it. A bot of which no version has
+//! entered has its short name only until another bot with this short name enters.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,12 +23,12 @@ use crate::db::bots;
 use crate::db::entrants::Roster;
 use crate::db::tournaments::Tournament;
 
-/// The short names that several bots have, by tournament.
-pub(super) type SharedNames = RefreshedCache<String, HashSet<String>>;
+/// The names of the bots that are shown with their owners, by tournament.
+pub(super) type NamesWithOwners = RefreshedCache<String, HashSet<String>>;
 
-/// Maximum number of tournaments with shared names in memory.
-pub(super) const MAX_SHARED: usize = 256;
-/// Maximum age of shared names.
+/// Maximum number of tournaments whose names are in memory.
+pub(super) const MAX_TOURNAMENTS: usize = 256;
+/// Maximum age of these names.
 pub(super) const MAX_AGE: Duration = Duration::from_secs(2);
 /// The number of bots that an error names.
 const MAX_LISTED: usize = 5;
@@ -43,8 +44,8 @@ impl Service {
         let caller = caller.principal().map(|principal| principal.id);
         let mut named = bots::named(&self.pool, tournament, name, caller).await?;
         let owner = caller.map(|caller| caller.0);
-        let place = choose(named.iter().map(|bot| (&*bot.name, bot.owner)), name, owner)?;
-        Ok(named.swap_remove(place))
+        let place = choose(named.iter().map(Candidate::from), name, owner)?;
+        Ok(named.swap_remove(place).bot)
     }
 
     /// The handle of the caller, with which the names of its bots begin, if it is a player.
@@ -61,19 +62,20 @@ impl Service {
         Ok(Some(handle))
     }
 
-    /// The short names that several bots of a tournament have. They may be some seconds old.
-    pub(crate) async fn shared_bot_names(&self, tournament: &str) -> Result<Arc<HashSet<String>>> {
+    /// The names of the bots of a tournament that are shown with their owners, because their short
+    /// names mean other bots or several. They may be some seconds old.
+    pub(crate) async fn names_with_owners(&self, tournament: &str) -> Result<Arc<HashSet<String>>> {
         let key = tournament.to_owned();
         let service = self.clone();
         let read = {
             let tournament = key.clone();
             async move {
                 let id = service.tournament(&tournament).await?.id;
-                let names = bots::shared_short_names(&service.pool, id).await?;
+                let names = bots::shown_with_owners(&service.pool, id).await?;
                 Ok(names.into_iter().collect())
             }
         };
-        self.shared_names.get(key, read).await
+        self.names_with_owners.get(key, read).await
     }
 
     /// A bot that the caller may manage, and its tournament. Among bots with this name, the
@@ -87,11 +89,11 @@ impl Service {
         let tournament = self.tournament(tournament).await?;
         let mut named = bots::named(&self.pool, tournament.id, name, Some(principal.id)).await?;
         let owner = Some(principal.id.0);
-        let place = match named.iter().position(|bot| bot.owner == owner) {
+        let place = match named.iter().position(|named| named.bot.owner == owner) {
             Some(own) => own,
-            None => choose(named.iter().map(|bot| (&*bot.name, bot.owner)), name, owner)?,
+            None => choose(named.iter().map(Candidate::from), name, owner)?,
         };
-        let bot = named.swap_remove(place);
+        let bot = named.swap_remove(place).bot;
         if principal.owns(&bot) {
             return Ok((tournament, bot));
         }
@@ -214,23 +216,41 @@ pub(crate) const RESERVED_BOT_NAMES: [&str; 8] = [
     "withdraw",
 ];
 
-/// Which of these bots a request of `caller` names: `bots` are names and owners.
+/// A bot that a request may name.
+#[derive(Clone, Copy, Debug)]
+struct Candidate<'a> {
+    name: &'a str,
+    owner: Option<i32>,
+    has_entered: bool,
+}
+
+impl<'a> From<&'a bots::NamedBot> for Candidate<'a> {
+    fn from(named: &'a bots::NamedBot) -> Self {
+        let bots::NamedBot { bot, has_entered } = named;
+        Self { name: &bot.name, owner: bot.owner, has_entered: *has_entered }
+    }
+}
+
+/// Which of these bots a request of `caller` names.
 fn choose<'a>(
-    bots: impl Iterator<Item = (&'a str, Option<i32>)>,
+    bots: impl Iterator<Item = Candidate<'a>>,
     name: &str,
     caller: Option<i32>,
 ) -> Result<usize> {
     let bots: Vec<_> = bots.collect();
-    let whole = bots.iter().position(|(bot, _)| *bot == name);
-    let own = || bots.iter().position(|(_, owner)| owner.is_some() && *owner == caller);
+    let whole = bots.iter().position(|bot| bot.name == name);
+    let own = || bots.iter().position(|bot| bot.owner.is_some() && bot.owner == caller);
     if let Some(place) = whole.or_else(own) {
         return Ok(place);
     }
-    match &bots[..] {
+    // A bot that never entered takes its short name from no other bot.
+    let is_among_entered = bots.iter().any(|bot| bot.has_entered);
+    let with_short = bots.iter().enumerate().filter(|(_, bot)| bot.has_entered == is_among_entered);
+    match &with_short.collect::<Vec<_>>()[..] {
         [] => Err(ServiceError::missing("bot", name)),
-        [_] => Ok(0),
+        [(place, _)] => Ok(*place),
         several => {
-            let names: Vec<_> = several.iter().map(|(bot, _)| *bot).take(MAX_LISTED).collect();
+            let names: Vec<_> = several.iter().map(|(_, bot)| bot.name).take(MAX_LISTED).collect();
             let more = if several.len() > MAX_LISTED { ", …" } else { "" };
             Err(ServiceError::invalid_argument(format!(
                 "several bots are named {name}; add the owner: {}{more}",
@@ -244,8 +264,10 @@ fn choose<'a>(
 mod tests {
     use super::*;
 
+    /// The place of the chosen bot among these, which have entered.
     fn chosen(bots: &[(&str, Option<i32>)], name: &str, caller: Option<i32>) -> Result<usize> {
-        choose(bots.iter().copied(), name, caller)
+        let entered = |&(name, owner): &(_, _)| Candidate { name, owner, has_entered: true };
+        choose(bots.iter().map(entered), name, caller)
     }
 
     #[test]
@@ -257,5 +279,23 @@ mod tests {
         let error = chosen(&bots[1..], "mybot", Some(3)).unwrap_err().to_string();
         assert!(error.contains("add the owner: ada/mybot, bob/mybot"), "{error}");
         assert!(chosen(&[], "mybot", None).unwrap_err().to_string().contains("no bot `mybot`"));
+    }
+
+    #[test]
+    fn a_bot_that_never_entered_has_its_short_name_until_another_enters() {
+        let bot = |name, owner, has_entered| Candidate { name, owner: Some(owner), has_entered };
+        let chosen =
+            |bots: &[Candidate<'_>], name: &str, caller| choose(bots.iter().copied(), name, caller);
+        let failed = bot("ada/nf", 1, false);
+        assert_eq!(chosen(&[failed], "nf", Some(3)), Ok(0));
+        let bots = [failed, bot("bob/nf", 2, true), bot("eve/nf", 3, false)];
+        assert_eq!(chosen(&bots, "nf", None), Ok(1));
+        assert_eq!(chosen(&bots, "ada/nf", None), Ok(0), "the whole name");
+        assert_eq!(chosen(&bots, "nf", Some(1)), Ok(0), "the caller's bot");
+        let refusal = |bots: &[Candidate<'_>]| chosen(bots, "nf", None).unwrap_err().to_string();
+        let none_entered = refusal(&[bots[0], bots[2]]);
+        assert!(none_entered.contains("add the owner: ada/nf, eve/nf"), "{none_entered}");
+        let two_entered = refusal(&[bots[0], bots[1], bot("cy/nf", 4, true)]);
+        assert!(two_entered.contains("add the owner: bob/nf, cy/nf"), "{two_entered}");
     }
 }

@@ -55,8 +55,8 @@ pub(crate) struct TournamentCard {
     pub(crate) is_played: bool,
     /// The best ranked bot.
     pub(crate) leader: Option<Leader>,
-    /// The short names that several of its bots have.
-    pub(crate) shared_names: Arc<HashSet<String>>,
+    /// The names of its bots that are shown with their owners.
+    pub(crate) names_with_owners: Arc<HashSet<String>>,
 }
 
 /// The best ranked bot of a tournament.
@@ -178,7 +178,7 @@ impl Service {
             running,
             is_played,
             leader,
-            shared_names: self.shared_bot_names(&tournament.name).await?,
+            names_with_owners: self.names_with_owners(&tournament.name).await?,
         })
     }
 

@@ -21,6 +21,8 @@ const MATCHES: u32 = 5;
 pub(crate) struct OwnBot {
     /// The name of its tournament.
     pub(crate) tournament: String,
+    /// The title of its tournament, or the name if there is no title.
+    pub(crate) title: String,
     pub(crate) bot: Bot,
     /// Its place on the official leaderboard, if it has one that the caller may see.
     pub(crate) place: Option<GetStandingResponse>,
@@ -33,6 +35,8 @@ pub(crate) struct OwnBot {
 pub(crate) struct OwnMatch {
     /// The name of the tournament.
     pub(crate) tournament: String,
+    /// The title of the tournament, or the name if there is no title.
+    pub(crate) title: String,
     /// The name of the caller's bot.
     pub(crate) bot: String,
     /// The names of the components of its score. Empty if they are not known.
@@ -55,19 +59,18 @@ impl Service {
         for row in rows {
             let bot = bot_message(&row, caller);
             let place = self.official_place(caller, &row.tournament, &bot.name).await?;
-            let is_entry_open = self.is_entry_open(&row.tournament).await?;
-            bots.push(OwnBot { tournament: row.tournament, bot, place, is_entry_open });
+            // It may have been deleted since its bots were listed.
+            let tournament = none_if_missing(self.tournament(&row.tournament).await)?;
+            let is_entry_open = match &tournament {
+                Some(tournament) => self.entry_state(tournament)?.is_open(),
+                None => false,
+            };
+            let title = tournament
+                .and_then(|tournament| tournament.presentation.title)
+                .unwrap_or_else(|| row.tournament.clone());
+            bots.push(OwnBot { tournament: row.tournament, title, bot, place, is_entry_open });
         }
         Ok(bots)
-    }
-
-    /// Whether bots can enter a tournament. Not if it was deleted since its bots were listed.
-    async fn is_entry_open(&self, tournament: &str) -> Result<bool> {
-        match self.tournament(tournament).await {
-            Ok(tournament) => Ok(self.entry_state(&tournament)?.is_open()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
     }
 
     /// The place of a bot on the leaderboard that the caller sees. `None` if it has none.
@@ -104,7 +107,7 @@ impl Service {
         bots: &[OwnBot],
     ) -> Result<Vec<OwnMatch>> {
         let mut matches = Vec::new();
-        for OwnBot { tournament, bot, .. } in bots.iter().take(BOTS_WITH_MATCHES) {
+        for OwnBot { tournament, title, bot, .. } in bots.iter().take(BOTS_WITH_MATCHES) {
             let request = GetBotLogRequest {
                 tournament: tournament.clone(),
                 bot: bot.name.clone(),
@@ -112,15 +115,14 @@ impl Service {
                 forfeits: false,
                 before: 0,
             };
-            let log = match self.get_bot_log(caller, request).await {
-                Ok(log) => log,
-                // The tournament was deleted since the bots were listed.
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
+            // The tournament may have been deleted since the bots were listed.
+            let Some(log) = none_if_missing(self.get_bot_log(caller, request).await)? else {
+                continue;
             };
             let columns = log.columns;
             matches.extend(log.entries.into_iter().map(|entry| OwnMatch {
                 tournament: tournament.clone(),
+                title: title.clone(),
                 bot: bot.name.clone(),
                 columns: columns.clone(),
                 entry,
@@ -132,5 +134,13 @@ impl Service {
             first_bot(one).cmp(&first_bot(other)).then_with(|| one.columns.cmp(&other.columns))
         });
         Ok(matches)
+    }
+}
+
+/// `None` for what does not exist.
+fn none_if_missing<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
     }
 }

@@ -25,7 +25,6 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::concurrency_limit::ConcurrencyLimit;
 use super::matches::find_bot;
 use super::{Caller, ResponseStream, Result, Service, ServiceError, match_name};
-use crate::access::Role;
 use crate::db::records::{Record, Slice};
 use crate::db::tournaments::{Replays, Tournament};
 use crate::db::{editions, entrants, records};
@@ -276,14 +275,14 @@ fn refusal(caller: &Caller, tournament: &Tournament, name: &MatchName) -> Servic
         Replays::AfterClose => "; everyone sees its replays when the tournament is over",
         Replays::Never | Replays::Always => "",
     };
-    match caller.require(Role::Player) {
-        Ok(_) => ServiceError::permission_denied(format!(
+    match caller {
+        Caller::Known(_) => ServiceError::permission_denied(format!(
             "none of your bots plays in match {name}{until}"
         )),
-        Err(error) if matches!(caller, Caller::Anonymous) => {
-            ServiceError::unauthenticated(format!("{}{until}", error.message()))
-        }
-        Err(error) => error,
+        Caller::Anonymous => ServiceError::unauthenticated(format!(
+            "only organisers and the owners of bots in match {name} see its record{until}"
+        )),
+        Caller::Rejected(error) => error.clone(),
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) fn organise(session: &Session, tournament: &Tournament, draft: &str) 
                 p {
                     label for="announcement" { "New announcement" }
                     textarea #announcement name="text" rows="4" required maxlength="2000"
-                        aria-describedby="announcement-help" aria-invalid=[is_invalid] { "\n" (draft) }
+                        aria-describedby="announcement-help" aria-invalid=[is_invalid] { "\n" (layout::form_value(draft)) }
                     small #announcement-help { "Markdown, at most 2000 bytes. Everyone sees it at once." }
                 }
                 p { button type="submit" { "Post announcement" } }

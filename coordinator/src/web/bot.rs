@@ -87,7 +87,9 @@ pub(super) async fn show(
         (versions(&tournament, &response.versions))
         (history_table(&tournament, &history))
         @if let Some(times) = &stats.reply_times { (reply_times(times)) }
-        (opponents(&links, &stats.head_to_head))
+        @if let Some((response, _)) = &stats.standing {
+            (opponents(&links, response.edition, &name, &stats.head_to_head))
+        }
         (forfeit_table(&forfeits))
         @if let Some(newest) = &bot.newest {
             p.quiet { "Digest of version " (newest.number) ": " code.hash { (layout::hex(&newest.digest)) } }
@@ -288,11 +290,18 @@ fn reply_times(response: &GetReplyTimesResponse) -> Markup {
     }
 }
 
-fn opponents(tournament: &TournamentLinks, results: &[HeadToHead]) -> Markup {
+/// The results of a bot against its opponents in an edition, with links to the matches.
+fn opponents(
+    tournament: &TournamentLinks,
+    edition: i32,
+    bot: &str,
+    results: &[HeadToHead],
+) -> Markup {
     let row = |result: &HeadToHead| {
+        let matches = tournament.matches_between(edition, bot, &result.opponent);
         html! {
             td.name { (tournament.bot(&result.opponent)) }
-            td.number { (result.matches) } td.number { (result.won) }
+            td.number { a href=(matches) { (result.matches) } } td.number { (result.won) }
             td.number { (result.drawn) } td.number { (result.lost) }
         }
     };
@@ -317,4 +326,18 @@ fn forfeit_table(entries: &[LogEntry]) -> Markup {
     let heads = ["Match", "Seat", "Forfeit", "Reason", "Reply time"];
     let table = layout::table("Forfeits", "forfeits", &heads, entries.iter().map(row));
     html! { @if !entries.is_empty() { h2 { "Forfeits" } (table) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_matches_with_an_opponent_links_to_them() {
+        let links = TournamentLinks::with_owners("cup");
+        let result = HeadToHead { opponent: "bob/b".to_owned(), matches: 4, ..Default::default() };
+        let table = opponents(&links, 3, "ada/a", &[result]).into_string();
+        let address = "/t/cup/matches?edition=3&amp;bot=ada%2Fa&amp;opponent=bob%2Fb";
+        assert!(table.contains(&format!("<a href=\"{address}\">4</a>")), "{table}");
+    }
 }

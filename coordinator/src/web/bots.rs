@@ -116,7 +116,7 @@ fn search(query: &BotsQuery, total: usize) -> Markup {
     html! {
         form.search method="get" role="search" {
             label for="q" { "Bot or owner" }
-            input #q type="search" name="q" value=(query.q);
+            input #q type="search" name="q" value=(layout::form_value(&query.q));
             @for (order, name, _) in Order::ALL {
                 @if order == query.sort { input type="hidden" name="sort" value=(name); }
             }

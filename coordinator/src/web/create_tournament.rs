@@ -137,7 +137,7 @@ fn file_form(session: &Session, text: &str) -> Markup {
                 label for="text" { "Tournament file (TOML)" }
                 textarea #text name="text" rows="24" spellcheck="false" {
                     // Browsers drop the first line break in a textarea.
-                    "\n" (text)
+                    "\n" (layout::form_value(text))
                 }
             }
             p {

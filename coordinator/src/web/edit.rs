@@ -428,15 +428,15 @@ fn input(&(key, label, kind, help): &Field, text: &str) -> Markup {
             @if kind == Kind::Text {
                 textarea id=(key) name=(key) rows="12" aria-describedby=(help_id) {
                     // Browsers drop the first line break in a textarea.
-                    "\n" (text)
+                    "\n" (layout::form_value(text))
                 }
             } @else if choices.is_empty() {
-                input id=(key) name=(key) value=(text) type=(kind_name) step=[step]
+                input id=(key) name=(key) value=(layout::form_value(text)) type=(kind_name) step=[step]
                     autocomplete="off" aria-describedby=(help_id);
             } @else {
                 select id=(key) name=(key) aria-describedby=(help_id) {
                     @if !choices.iter().any(|(word, _)| *word == text) {
-                        option value=(text) selected { (text) }
+                        option value=(layout::form_value(text)) selected { (text) }
                     }
                     @for (word, meaning) in choices {
                         option value=(word) selected[*word == text] { (meaning) }
@@ -531,12 +531,12 @@ fn preview(
                     input type="hidden" name="revision" value=(revision);
                     @for ((key, ..), _) in &state.present {
                         @if let Some(text) = fields.get(*key) {
-                            input type="hidden" name=(key) value=(text);
+                            input type="hidden" name=(key) value=(layout::form_value(text));
                         }
                     }
                     @for (param, _) in &state.params {
                         @if let Some(text) = fields.get(&param_field(param)) {
-                            input type="hidden" name=(param_field(param)) value=(text);
+                            input type="hidden" name=(param_field(param)) value=(layout::form_value(text));
                         }
                     }
                     button type="submit" name="apply" value="yes" { "Apply changes" }

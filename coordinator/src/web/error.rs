@@ -156,7 +156,7 @@ impl WebError {
             @if !texts.is_empty() {
                 p { "Copy what you wrote, to paste it into the form again:" }
                 @for text in texts {
-                    p { textarea rows="6" readonly aria-label="What you wrote" { "\n" (text) } }
+                    p { textarea rows="6" readonly aria-label="What you wrote" { "\n" (layout::form_value(text)) } }
                 }
             }
             @if let Some(back) = back { p { a href=(back.as_str()) { (back_label) } } }

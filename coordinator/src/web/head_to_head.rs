@@ -9,7 +9,6 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::api::escape;
 use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::layout;
@@ -82,9 +81,7 @@ fn matrix(
     let mut heads = vec![html! { "Bot" }];
     heads.extend(shown.iter().map(|other| html! { span { (tournament.label(name(other))) } }));
     let matches = |row: &Entrant, other: &Entrant| {
-        let bot = escape(name(row));
-        let opponent = escape(name(other));
-        format!("/t/{tournament}/matches?edition={edition}&bot={bot}&opponent={opponent}")
+        tournament.matches_between(edition, name(row), name(other))
     };
     let row = |row: &Entrant| {
         html! {

@@ -82,7 +82,7 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
 }
 
 fn bot_link(card: &TournamentCard, bot: &str) -> Markup {
-    TournamentLinks::new(&card.heading.name, Arc::clone(&card.shared_names)).bot(bot)
+    TournamentLinks::new(&card.heading.name, Arc::clone(&card.names_with_owners)).bot(bot)
 }
 
 /// Who leads, or who won.

@@ -293,15 +293,15 @@ async fn form_page(session: &Session, form: &InvitationForm, problems: &[String]
         }
         form.fields method="post" action="/invitations" {
             (layout::csrf_field(session))
-            input type="hidden" name="t" value=(tournament);
+            input type="hidden" name="t" value=(layout::form_value(tournament));
             p {
                 label for="title" { "Title on the cards" }
-                input #title name="title" value=(title) maxlength="100" autocomplete="off";
+                input #title name="title" value=(layout::form_value(title)) maxlength="100" autocomplete="off";
             }
             p {
                 label for="names" { "Names" }
                 textarea #names name="names" rows="12" required spellcheck="false"
-                    aria-describedby="names-help" { "\n" (names) }
+                    aria-describedby="names-help" { "\n" (layout::form_value(names)) }
                 small #names-help {
                     "One name a line, at most " (MAX_TOKENS) ", or a table of comma-separated values "
                     "with a column " code { "name" } ". Others see the name as the owner of bots. "

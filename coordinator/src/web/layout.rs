@@ -6,7 +6,7 @@ use arbiter_games::Micros;
 use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{Edition, MatchSeat};
-use arbiter_replay::{number_text, without_bidi_controls};
+use arbiter_replay::{is_bidi_control, number_text, without_bidi_controls};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
@@ -141,6 +141,23 @@ pub(super) fn csrf_field(session: &Session) -> Markup {
     html! { input type="hidden" name="csrf" value=(session.csrf_token()); }
 }
 
+/// A text in a field of a form: in its `value`, or between the tags of a `textarea`.
+///
+/// Pages replace characters that could reorder other text ([`bare_document`]), but a form must send
+/// back what it was given. So these characters are written as references.
+pub(super) fn form_value(text: &str) -> Markup {
+    let escaped = text.render().into_string();
+    let mut value = String::with_capacity(escaped.len());
+    for c in escaped.chars() {
+        if is_bidi_control(c) {
+            write!(value, "&#x{:x};", u32::from(c)).expect("writing to a string");
+        } else {
+            value.push(c);
+        }
+    }
+    PreEscaped(value)
+}
+
 /// An error message above a form.
 pub(super) fn error_message(message: Option<&str>) -> Markup {
     html! { @if let Some(message) = message { p.error-message role="alert" { (sentence(message)) } } }
@@ -230,9 +247,11 @@ pub(super) fn sentence(message: &str) -> Markup {
     end_of_sentence(&label(message))
 }
 
-/// An error message as the end of a sentence, after a colon.
+/// An error message as the end of a sentence, after a colon. Several dots at its end are no full
+/// stop, so they stay.
 pub(super) fn end_of_sentence(message: &str) -> Markup {
-    html! { (with_code(message.trim_end_matches('.'))) "." }
+    let has_stop = message.ends_with('.');
+    html! { (with_code(message)) @if !has_stop { "." } }
 }
 
 /// The components of a score, separated by commas.
@@ -399,11 +418,23 @@ mod tests {
             ("`name` is missing", "<code>name</code> is missing."),
             ("a ` stays", "A ` stays."),
             ("Already a sentence.", "Already a sentence."),
+            ("not `.` or `..`", "Not <code>.</code> or <code>..</code>."),
+            ("not ..", "Not .."),
         ] {
             assert_eq!(sentence(message).into_string(), text);
         }
         let end = end_of_sentence("none of `ada` plays").into_string();
         assert_eq!(end, "none of <code>ada</code> plays.");
+    }
+
+    #[test]
+    fn a_form_sends_back_the_characters_that_pages_replace() {
+        let text = "<a> & \"b\" \u{2067}שלום\u{2069}\u{200f}!";
+        let body = html! { p { (text) } input value=(form_value(text)); };
+        let page = bare_document("Cup", &html! {}, &body).into_string();
+        let shown = "<p>&lt;a&gt; &amp; &quot;b&quot; \u{fffd}שלום\u{fffd}\u{fffd}!</p>";
+        let field = "value=\"&lt;a&gt; &amp; &quot;b&quot; &#x2067;שלום&#x2069;&#x200f;!\"";
+        assert!(page.contains(shown) && page.contains(field), "{page}");
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub(super) async fn section(
                     input type="hidden" name="edition" value=(edition);
                 }
                 label for="q" { "Find a bot" }
-                input #q type="search" name="q" value=(page_query.q);
+                input #q type="search" name="q" value=(layout::form_value(&page_query.q));
                 button type="submit" { "Search" }
             }
             a href={ "/t/" (tournament) "/projector" } { "Projector view" }

@@ -150,7 +150,7 @@ fn fields(tournament: &str, query: &VoidQuery, workers: &[String]) -> Markup {
         html! {
             p {
                 label for=(name) { (label) }
-                input id=(name) type="datetime-local" step="1" name=(name) value=(value);
+                input id=(name) type="datetime-local" step="1" name=(name) value=(layout::form_value(value));
             }
         }
     };
@@ -161,14 +161,14 @@ fn fields(tournament: &str, query: &VoidQuery, workers: &[String]) -> Markup {
                 label for="worker" { "Reported by worker" }
                 select #worker name="worker" {
                     option value="" { "any" }
-                    @for name in workers { option value=(name) selected[*name == query.worker] { (name) } }
+                    @for name in workers { option value=(layout::form_value(name)) selected[*name == query.worker] { (name) } }
                 }
             }
             (time("from", "Reported at or after (UTC)", &query.from))
             (time("to", "Reported before (UTC)", &query.to))
             p {
                 label for="matches" { "Only these matches" }
-                input #matches name="matches" value=(query.matches) aria-describedby="matches-help";
+                input #matches name="matches" value=(layout::form_value(&query.matches)) aria-describedby="matches-help";
                 small #matches-help {
                     "Matches separated by spaces, such as "
                     (tournament) "/1207 " (tournament) "/1208."
@@ -238,7 +238,7 @@ fn confirmation_form(session: &Session, tournament: &str, query: &VoidQuery) -> 
     html! {
         form.fields method="post" action={ "/t/" (tournament) "/void" } {
             (layout::csrf_field(session))
-            @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
+            @for (name, value) in hidden { input type="hidden" name=(name) value=(layout::form_value(value)); }
             (actions::reason_fields(
                 "I confirm: this also applies to such matches that are reported in the meantime.",
                 APPLY))

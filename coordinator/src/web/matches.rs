@@ -195,9 +195,9 @@ fn filters(query: &MatchesQuery, error: Option<&str>) -> Markup {
     html! {
         form.search.filters method="get" role="search" {
             @if let Some(edition) = query.edition { input type="hidden" name="edition" value=(edition); }
-            label { "Bot " input name="bot" value=(query.bot) size="14" aria-describedby=[help]; }
-            label { "Opponent " input name="opponent" value=(query.opponent) size="14" aria-describedby=[help]; }
-            label { "Version " input name="version" inputmode="numeric" value=(query.version) size="3" aria-describedby=[help]; }
+            label { "Bot " input name="bot" value=(layout::form_value(&query.bot)) size="14" aria-describedby=[help]; }
+            label { "Opponent " input name="opponent" value=(layout::form_value(&query.opponent)) size="14" aria-describedby=[help]; }
+            label { "Version " input name="version" inputmode="numeric" value=(layout::form_value(&query.version)) size="3" aria-describedby=[help]; }
             label {
                 input type="checkbox" name="forfeits" value="only" checked[query.forfeits == "only"];
                 " Forfeits only"

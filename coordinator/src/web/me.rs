@@ -67,13 +67,13 @@ fn identity(token: &Token) -> Markup {
 /// Without a handle the names of new bots are plain.
 fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
     let heads = ["Bot", "State", "Rank", "Tournament", "Version", "Submitted"];
-    let row = |OwnBot { tournament, bot, place, .. }: &OwnBot| {
+    let row = |OwnBot { tournament, title, bot, place, .. }: &OwnBot| {
         let links = links_of(links, tournament);
         html! {
             th.name scope="row" { (links.bot(&bot.name)) }
             td { (bots::state(&links, bot)) }
             td { (official_rank(tournament, bot, place.as_ref())) }
-            td { a href={ "/t/" (tournament) } { (tournament) } }
+            td { a href={ "/t/" (tournament) } { (title) } }
             (bots::version_cells(bot))
         }
     };
@@ -94,9 +94,9 @@ fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
 
 /// Why a bot is suspended, and why the trial of its newest version failed. A new version helps, so
 /// this is only shown where one can enter.
-fn problems(OwnBot { tournament, bot, .. }: &OwnBot, links: &TournamentLinks) -> Markup {
+fn problems(OwnBot { title, bot, .. }: &OwnBot, links: &TournamentLinks) -> Markup {
     let untried = bot.pending.as_ref().filter(|version| !version.reason.is_empty());
-    let subject = html! { (links.bot(&bot.name)) " in " (tournament) };
+    let subject = html! { (links.bot(&bot.name)) " in " (title) };
     html! {
         @if bot.suspended && !bot.suspended_reason.is_empty() {
             p.notice { (bots::suspension(&subject, &bot.suspended_reason)) }
@@ -153,7 +153,9 @@ fn have_one_heading(one: &OwnMatch, other: &OwnMatch) -> bool {
 
 /// Matches of one tournament.
 fn matches_of_tournament(matches: &[OwnMatch], links: &Links) -> Markup {
-    let Some(OwnMatch { tournament, columns, .. }) = matches.first() else { return html! {} };
+    let Some(OwnMatch { tournament, title, columns, .. }) = matches.first() else {
+        return html! {};
+    };
     let links = links_of(links, tournament);
     let table = html! {
         table.own-matches {
@@ -178,8 +180,8 @@ fn matches_of_tournament(matches: &[OwnMatch], links: &Links) -> Markup {
         }
     };
     html! {
-        h3 { a href={ "/t/" (tournament) } { (tournament) } }
-        (layout::scrollable(&format!("Newest matches of {tournament}"), &table))
+        h3 { a href={ "/t/" (tournament) } { (title) } }
+        (layout::scrollable(&format!("Newest matches of {title}"), &table))
     }
 }
 
@@ -204,7 +206,13 @@ mod tests {
         let shown = |bot: Bot| {
             let links = TournamentLinks::with_owners("cup");
             problems(
-                &OwnBot { tournament: "cup".to_owned(), bot, place: None, is_entry_open: true },
+                &OwnBot {
+                    tournament: "cup".to_owned(),
+                    title: "Spring finals".to_owned(),
+                    bot,
+                    place: None,
+                    is_entry_open: true,
+                },
                 &links,
             )
             .into_string()
@@ -213,7 +221,8 @@ mod tests {
         assert_eq!(shown(bot.clone()), "");
         let reason = "it forfeited 7 of 10 matches".to_owned();
         let suspended = shown(Bot { suspended: true, suspended_reason: reason, ..bot.clone() });
-        let expected = "</a> in cup is suspended: it forfeited 7 of 10 matches. To enter again, ";
+        let expected =
+            "</a> in Spring finals is suspended: it forfeited 7 of 10 matches. To enter again, ";
         assert!(suspended.contains(expected), "{suspended}");
         let version = Version {
             number: 3,

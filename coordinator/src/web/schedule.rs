@@ -98,7 +98,7 @@ async fn content(
         form.search method="get" role="search" {
             input type="hidden" name="edition" value=(edition.number);
             label for="bot" { "Only matches of the bot" }
-            input #bot name="bot" value=(bot);
+            input #bot name="bot" value=(layout::form_value(&bot));
             button type="submit" { "Show" }
         }
         (match_table(links, &roster, &planned))

@@ -62,8 +62,8 @@ impl StaticSite {
             ("Data", paths::DATA),
         ];
         tabs.retain(|(_, path)| has_statistics || *path != paths::STATISTICS);
-        let bots: Vec<_> = bots.iter().map(|bot| bot.name.clone()).collect();
-        let names = TournamentLinks::among(&tournament.name, &bots);
+        let names = TournamentLinks::among(&tournament.name, bots);
+        let bots = bots.iter().map(|bot| bot.name.clone()).collect();
         Self { tournament, bots, names, tabs }
     }
 

@@ -178,10 +178,10 @@ fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> M
             (layout::csrf_field(session))
             p {
                 label for="bot" { "Bot name" }
-                input #bot name="bot" value=(bot) maxlength="64"
+                input #bot name="bot" value=(layout::form_value(bot)) maxlength="64"
                     pattern="([a-z0-9\\-]+/)?[A-Za-z0-9._\\-]+" list="own" autocomplete="off"
                     aria-describedby="bot-help";
-                datalist #own { @for bot in own_bots { option value=(bot.name) {} } }
+                datalist #own { @for bot in own_bots { option value=(layout::form_value(&bot.name)) {} } }
                 small #bot-help {
                     "To update a bot, enter its name. A new name creates a new bot. Names have "
                     "letters (A–Z, a–z), digits, dots, underscores and hyphens. A player's name is put "

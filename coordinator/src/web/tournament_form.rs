@@ -314,11 +314,11 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
         (layout::error_message(error_words.as_deref()))
         form.fields method="post" action="/new/game" {
             (layout::csrf_field(session))
-            input type="hidden" name="game" value=(draft.game);
-            input type="hidden" name="package" value=(draft.package);
+            input type="hidden" name="game" value=(layout::form_value(&draft.game));
+            input type="hidden" name="package" value=(layout::form_value(&draft.package));
             p {
                 label for="name" { "Name" }
-                input #name name="name" value=(draft.name) required maxlength="64" autocomplete="off"
+                input #name name="name" value=(layout::form_value(&draft.name)) required maxlength="64" autocomplete="off"
                     aria-describedby="name-help";
                 small #name-help {
                     "It is part of addresses and commands, as in spring-cup: letters (A–Z, a–z), "
@@ -343,7 +343,7 @@ fn render(session: &Session, game: &Game, draft: &Draft, error: Option<&str>) ->
                 label for="more" { "More lines of the tournament file" }
                 textarea #more name="more" rows="6" spellcheck="false" aria-describedby="more-help" {
                     // Browsers drop the first line break in a textarea.
-                    "\n" (draft.more)
+                    "\n" (layout::form_value(&draft.more))
                 }
                 small #more-help {
                     "Such as [schedule], [clock], [limits] or [submissions]. Settings that are left "
@@ -367,14 +367,14 @@ fn texts_of(draft: &Draft) -> Markup {
     html! {
         p {
             label for="title" { "Title" }
-            input #title name="title" value=(draft.title) maxlength="100" autocomplete="off"
+            input #title name="title" value=(layout::form_value(&draft.title)) maxlength="100" autocomplete="off"
                 aria-describedby="title-help";
             small #title-help { "Pages show it instead of the name. It may be empty." }
         }
         p {
             label for="description" { "Description" }
             textarea #description name="description" rows="4" aria-describedby="description-help" {
-                "\n" (draft.description)
+                "\n" (layout::form_value(&draft.description))
             }
             small #description-help { "Markdown for the page About. It may be empty." }
         }
@@ -388,7 +388,7 @@ fn seats_field(game: &Game, draft: &Draft, sizes: &RangeInclusive<usize>) -> Mar
     html! {
         p {
             label for="seats" { "Seats of a table" }
-            input #seats name="seats" value=(text) type="number" step="1" min=(sizes.start())
+            input #seats name="seats" value=(layout::form_value(text)) type="number" step="1" min=(sizes.start())
                 max=(sizes.end()) autocomplete="off" aria-describedby="seats-help";
             small #seats-help {
                 "From " (sizes.start()) " to " (sizes.end()) ". For more of [schedule], "
@@ -414,14 +414,14 @@ pub(super) fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
             label for=(id) { (parameter_words::label(param)) }
             @if choices.is_empty() {
                 @let Bounds { least, most, step } = bounds(&param.kind);
-                input id=(id) name=(id) value=(text) type=[step.map(|_| "number")] step=[step]
+                input id=(id) name=(id) value=(layout::form_value(text)) type=[step.map(|_| "number")] step=[step]
                     min=[least] max=[most] autocomplete="off" aria-describedby=(help)
                     aria-invalid=[invalid];
             } @else {
                 select id=(id) name=(id) aria-describedby=(help) aria-invalid=[invalid] {
-                    @if !choices.contains(&text) { option value=(text) selected { (text) } }
+                    @if !choices.contains(&text) { option value=(layout::form_value(text)) selected { (text) } }
                     @for choice in choices {
-                        option value=(choice) selected[choice == text] { (choice_words(param, choice)) }
+                        option value=(layout::form_value(choice)) selected[choice == text] { (choice_words(param, choice)) }
                     }
                 }
             }

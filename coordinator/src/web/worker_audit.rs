@@ -147,13 +147,13 @@ fn suspension(session: &Session, worker: &AuditedWorker, tournament: &str) -> Ma
                 p { "Its matches still count. You can declare them void in each tournament." }
             } @else {
                 form method="get" action={ "/t/" (tournament) "/void" } {
-                    input type="hidden" name="worker" value=(name);
+                    input type="hidden" name="worker" value=(layout::form_value(name));
                     p { button type="submit" { "Preview declaring its matches void" } }
                 }
             }
             form.action method="post" action="/workers/reinstate" {
                 (layout::csrf_field(session))
-                input type="hidden" name="name" value=(name);
+                input type="hidden" name="name" value=(layout::form_value(name));
                 button type="submit" { "Reinstate " (name) }
             }
         }
@@ -178,7 +178,7 @@ fn suspend_form(session: &Session, workers: &[AuditedWorker]) -> Markup {
                 label for="name" { "Worker" }
                 select #name name="name" {
                     @for worker in workers.iter().filter(|worker| worker.suspended_at_us == 0) {
-                        option value=(worker.name) { (worker.name) }
+                        option value=(layout::form_value(&worker.name)) { (worker.name) }
                     }
                 }
             }

@@ -517,7 +517,8 @@ fn a_name_and_a_game_are_needed() {
     for name in ["", "a b", "..", "zażółć", &"x".repeat(65)] {
         let error = refusal(&format!("name = \"{name}\"\ngame = \"gomoku\""));
         assert!(error.starts_with("line 1: name"), "{error}");
-        assert!(error.ends_with("use 1 to 64 of A-Z a-z 0-9 . _ - but not . or .."), "{error}");
+        let says = "use 1 to 64 of A-Z a-z 0-9 . _ - but not `.` or `..`";
+        assert!(error.ends_with(says), "{error}");
     }
 }
 

@@ -91,7 +91,7 @@ fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     if is_allowed && ![".", ".."].contains(&file.name.as_str()) {
         return Ok(());
     }
-    let cause = format!("use 1 to {MAX_NAME} of A-Z a-z 0-9 . _ - but not . or ..");
+    let cause = format!("use 1 to {MAX_NAME} of A-Z a-z 0-9 . _ - but not `.` or `..`");
     Err(source.blame("", "name", &cause))
 }
 
