@@ -1,7 +1,7 @@
 //! Who sees replays: `[public] replays` of the tournament file.
 
 use crate::TestServer;
-use crate::browser::Browser;
+use crate::browser::{Browser, text};
 
 /// The statuses of the replay's steps and of the record, for this browser.
 fn statuses(browser: &Browser) -> [u16; 2] {
@@ -30,10 +30,48 @@ fn replays_after_the_close_appear_with_it() {
     let server = TestServer::open_with("rerun = \"manual\"\n[public]\nreplays = \"after_close\"\n");
     server.up.play("cup");
     assert_eq!(statuses(&server.browser), [401, 401]);
-    let page = server.browser.page("/t/cup/matches/0");
-    assert!(page.contains("everyone sees its replays when the tournament is over"), "{page}");
+    let shown_later = "replays are shown when the tournament is over";
+    let page = text(&server.browser.page("/t/cup/matches/0"));
+    let to_players = format!("{shown_later}; players see those of their own bots after login.");
+    assert!(page.contains(&to_players), "{page}");
+    let projector = text(&server.browser.page("/t/cup/projector"));
+    assert!(projector.contains("Replays are shown when the tournament is over."), "{projector}");
+    let mut player = server.browser.clone();
+    player.log_in(&server.up.token("player"));
+    let page = text(&player.page("/t/cup/matches/0"));
+    let to_player = format!("{shown_later}, and none of your bots plays in match cup/0.");
+    assert!(page.contains(&to_player), "{page}");
     server.up.succeed("tournament close cup");
     assert_eq!(statuses(&server.browser), [200, 200]);
+    server.up.close();
+}
+
+#[test]
+fn a_tournament_that_never_shows_replays_sends_no_spectator_to_the_login() {
+    let server = TestServer::open_with("rerun = \"manual\"\n[public]\nreplays = \"never\"\n");
+    server.up.play("cup");
+    for is_over in [false, true] {
+        if is_over {
+            server.up.succeed("tournament close cup");
+        }
+        let page = text(&server.browser.page("/t/cup/matches/0"));
+        let frame = text(&server.browser.get("/t/cup/matches/0/embed").body);
+        let mut command = server.up.command("match cup/0 --record -");
+        let output = command.env_remove("ARBITER_TOKEN").output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        for refusal in [page, frame, printed] {
+            assert!(
+                refusal.contains("this tournament does not show replays; players"),
+                "{refusal}"
+            );
+            for wrong in ["needs a token", "to see it"] {
+                assert!(!refusal.contains(wrong), "{wrong}: {refusal}");
+            }
+        }
+        let projector = text(&server.browser.page("/t/cup/projector"));
+        assert!(projector.contains("This tournament does not show replays."), "{projector}");
+    }
     server.up.close();
 }
 
@@ -46,6 +84,7 @@ fn a_freeze_hides_replays_until_it_ends() {
     assert_eq!(statuses(&server.browser), [403, 403]);
     let page = server.browser.page("/t/cup/matches/0");
     assert!(page.contains("the leaderboards of cup are frozen since"), "{page}");
+    assert!(!page.contains("if one of the bots is yours"), "only organisers see it: {page}");
     let mut organiser = server.browser.clone();
     organiser.log_in(&server.up.admin());
     assert_eq!(statuses(&organiser), [200, 200]);

@@ -25,7 +25,7 @@ use super::session::{Anonymous, Session};
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, download, layout};
-use crate::service::ServiceError;
+use crate::service::{ErrorKind, ServiceError};
 
 /// The query string of a page with a replay.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -77,7 +77,9 @@ pub(super) async fn show(
             }
             Err(refusal) => {
                 p { "The replay is not available: " (layout::end_of_sentence(refusal.message())) }
-                @if !session.is_logged_in() { p { a href="/login" { "Log in" } " to see it." } }
+                @if refusal.kind() == ErrorKind::Unauthenticated && !session.is_logged_in() {
+                    p { a href="/login" { "Log in" } " if one of the bots is yours." }
+                }
             }
         }
         (details(&status, edition))

@@ -62,7 +62,11 @@ pub(super) async fn show(
     let board = session.service.get_ranking(&session.caller, top(&tournament)).await;
     let too_early = [ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
     let board = none_if(&too_early, board)?;
-    let replay = next_replay(&session, &tournament, query).await?;
+    let hidden = session.service.why_replays_are_hidden(&tournament).await?;
+    let replay = match hidden {
+        None => next_replay(&session, &tournament, query).await?,
+        Some(_) => None,
+    };
     let links = TournamentLinks::of(&session.service, &tournament).await?;
     let title = session.service.tournament_heading(&tournament).await?.title;
     let live = format!("/t/{tournament}/projector/live");
@@ -87,7 +91,10 @@ pub(super) async fn show(
                         "embed/steps",
                         Some(Autoplay { next })))
                 }
-                None => p { "No match with a public replay has been played yet." },
+                None => {
+                    @if let Some(reason) = hidden { p { (layout::sentence(reason)) } }
+                    @else { p { "No match with a public replay has been played yet." } }
+                }
             }
         }
     };
