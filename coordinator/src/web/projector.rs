@@ -113,7 +113,14 @@ fn bots(replay: &Replay) -> String {
     names.join(" – ")
 }
 
-/// The rows of the leaderboard, with the columns that are read from a distance.
+/// `8 of 24 matches`, or `24 matches` if all are counted.
+fn progress(counted: i64, matches: i64) -> String {
+    let total = layout::count(matches, "match", "matches");
+    if counted < matches { format!("{counted} of {total}") } else { total }
+}
+
+/// What the leaderboard is, the progress of the running edition, and the rows of the leaderboard,
+/// with the columns that are read from a distance.
 fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
     let table = html! {
         table.ranking {
@@ -138,7 +145,11 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
     };
     html! {
         p {
-            (leaderboard::heading(board)) ": " (layout::count(board.counted, "match", "matches"))
+            (leaderboard::heading(board)) ": " (progress(board.counted, board.matches))
+            @if let Some(running) = &board.running {
+                ". Edition " (running.edition) " is running: "
+                (progress(running.counted, running.matches)) "."
+            }
         }
         @if !board.freeze_notice.is_empty() {
             p.notice.frozen { "Leaderboards are " (board.freeze_notice) "." }
