@@ -15,6 +15,15 @@ fn everyone_sees_the_replays_of_a_new_tournament() {
     assert_eq!(statuses(&server.browser), [200, 200]);
     let page = server.browser.page("/t/cup/matches/0");
     assert!(page.contains("href=\"?step=1#replay\""), "{page}");
+    for path in ["/t/cup/matches/0", "/t/cup/matches/0/embed"] {
+        for (step, shown) in [("-1", 0), ("abc", 0), ("", 0), ("1", 1)] {
+            let page = server.browser.page(&format!("{path}?step={step}"));
+            let article = format!("<article class=\"step\" data-step=\"{shown}\">");
+            assert!(page.contains(&article), "{step}: {page}");
+        }
+        let beyond = server.browser.page(&format!("{path}?step=99999999999999999999999"));
+        assert!(beyond.contains("There is no step ") && beyond.contains("data-score"), "{beyond}");
+    }
     let mut player = server.browser.clone();
     player.log_in(&server.up.token("player"));
     assert_eq!(statuses(&player), [200, 200], "no bot of this player is in the match");

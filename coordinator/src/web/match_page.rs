@@ -4,6 +4,8 @@
 //! step is rendered and cached with its neighbours ([`replay_cache`]). Without scripts each step is
 //! a page. With scripts, the viewer ([`Viewer`]) fetches chunks of steps ahead and plays them.
 
+use std::num::IntErrorKind;
+
 use arbiter_games::Seat;
 use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::state_words::match_state;
@@ -15,7 +17,7 @@ use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, PreEscaped, html};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::data_links::{DataLink, data_links};
 use super::error::WebError;
@@ -31,7 +33,19 @@ use crate::service::{ErrorKind, ServiceError};
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StepQuery {
+    /// 0 if the text is no number. People change addresses by hand.
+    #[serde(deserialize_with = "step_number")]
     pub(super) step: usize,
+}
+
+/// Reads the number of a step: the first step for a text that is no number, and one beyond the
+/// last step for a number that is too large.
+fn step_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let parsed = String::deserialize(deserializer)?.parse::<usize>();
+    Ok(parsed.unwrap_or_else(|error| match error.kind() {
+        IntErrorKind::PosOverflow => usize::MAX,
+        _ => 0,
+    }))
 }
 
 /// The query string of a request for steps.
