@@ -35,6 +35,21 @@ fn everyone_sees_the_replays_of_a_new_tournament() {
 }
 
 #[test]
+fn replays_on_other_sites_name_the_tournament_by_its_title() {
+    let server = TestServer::open_with("title = \"Spring Cup\"\n");
+    let missing = text(&server.browser.get("/t/cup/matches/0/embed").body);
+    assert!(missing.contains("Match 0 of Spring Cup"), "{missing}");
+    server.up.play("cup");
+    let frame = text(&server.browser.page("/t/cup/matches/0/embed"));
+    assert!(frame.contains(": match 0 of Spring Cup"), "{frame}");
+    let page = text(&server.browser.page("/t/cup/matches/0"));
+    assert!(page.contains("title=\"Match 0 of Spring Cup\""), "{page}");
+    let unknown = text(&server.browser.get("/t/none/matches/0/embed").body);
+    assert!(unknown.contains("Match 0 of none"), "{unknown}");
+    server.up.close();
+}
+
+#[test]
 fn replays_after_the_close_appear_with_it() {
     let server = TestServer::open_with("rerun = \"manual\"\n[public]\nreplays = \"after_close\"\n");
     server.up.play("cup");

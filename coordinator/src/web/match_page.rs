@@ -73,6 +73,8 @@ pub(super) async fn show(
     let overview = replay.as_ref().ok().map(Replay::overview);
     let is_public = session.service.shows_record(&anonymous.caller, &name).await?;
     let links = TournamentLinks::of(&session.service, &tournament).await?;
+    let heading = session.service.tournament_heading(&tournament).await?;
+    let title_elsewhere = layout::match_title(&heading.title, number);
     let can_retry = status.state == "aside" && session.caller.is_organiser();
     let body = html! {
         (flash.message())
@@ -86,7 +88,7 @@ pub(super) async fn show(
             Ok(replay) => {
                 h2 { "Replay" }
                 (replay.viewer("", "steps", None))
-                @if is_public { (embed_code(&name, &headers)) }
+                @if is_public { (embed_code(&name, &title_elsewhere, &headers)) }
                 p { a href={ (layout::match_path(&name)) "/record" } { "Download the record" } " (JSON Lines, Zstandard)" }
             }
             Err(refusal) => {
@@ -108,16 +110,16 @@ pub(super) async fn show(
         TournamentPage::below(&status.tournament, Tab::Matches, bots.join(" – "))
             .with_subtitle(title)
     };
-    Ok(page.render(&session, &body).await)
+    Ok(page.with_heading(Some(heading)).render(&session, &body).await)
 }
 
 /// The element that shows the replay on a page of another site.
-fn embed_code(name: &str, headers: &HeaderMap) -> Markup {
+fn embed_code(name: &str, match_title: &str, headers: &HeaderMap) -> Markup {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").unwrap_or("http");
     let host = text(header::HOST.as_str()).unwrap_or_default();
     let address = format!("{scheme}://{host}{}/embed", layout::match_path(name));
-    let code = html! { iframe src=(address) title=(layout::label(&layout::match_title(name))) width="800" height="640" {} };
+    let code = html! { iframe src=(address) title=(layout::label(match_title)) width="800" height="640" {} };
     html! {
         details.embed {
             summary { "Embed this replay" }
