@@ -88,7 +88,7 @@ fn evidence(forfeit: &StepForfeit, has_reply: bool) -> Markup {
             }
             @if let Some(spent) = forfeit.spent {
                 dt { "Time" }
-                dd { (spent.wall.rounded()) ", of which the processor " (spent.cpu.rounded()) }
+                dd { (spent.wall.rounded()) "; processor " (spent.cpu.rounded()) }
             }
         }
     }

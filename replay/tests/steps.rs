@@ -248,6 +248,9 @@ fn clocks_and_forfeits_are_shown_beside_the_board() {
     assert!(!html.contains("<meter"), "only time banks have a bar: {html}");
     assert!(html.contains("forfeits – illegal: its reply breaks the rules"), "{html}");
     assert!(html.contains("<dt>Limit</dt><dd>"), "{html}");
+    // Several threads may use more processor time than the wall-clock time.
+    let spent = format!("<dd>{}; processor {}</dd>", SPENT.wall.rounded(), SPENT.cpu.rounded());
+    assert!(html.contains(&spent), "{spent}: {html}");
     let overview = &steps.overview;
     let seat = Seat::from_index(0);
     let forfeit = ForfeitedSeat { seat, kind: Forfeit::Illegal, step: 1 };

@@ -400,7 +400,7 @@ fn a_page_of_a_replay_works_from_a_file_without_a_network() {
     let said = chrome.text(".step .said");
     assert!(said.contains("nonsense forfeits – illegal: its reply breaks the rules"), "{said}");
     let evidence = chrome.text(".step .evidence");
-    for part in ["Evidence", "Limit", "for this reply", "Time", "of which the processor"] {
+    for part in ["Evidence", "Limit", "for this reply", "Time", "; processor "] {
         assert!(evidence.contains(part), "{part}: {evidence}");
     }
     chrome.go_offline(false);

@@ -61,6 +61,12 @@ fn the_page_of_a_built_in_game_has_its_text_and_a_starter_kit() {
     ] {
         assert!(conditions.contains(part), "{part}: {conditions}");
     }
+    server.up.create("name = \"bj\"\ngame = \"blackjack\"\n");
+    for path in ["/t/bj/how-to-play", "/t/bj/about"] {
+        let page = text(&server.browser.page(path));
+        assert!(page.contains("started for each decision, and its start counts"), "{page}");
+        assert!(!page.contains("more for its first reply"), "{path}: {page}");
+    }
     // The worker of this server reports its compiler with its version.
     let worker =
         |page: &str| page.contains("(c++, 1 worker)") && page.contains("(python3, 1 worker)");

@@ -123,11 +123,10 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
     let mut browser = server.browser.clone();
     let address = "/t/cup/matches/0";
     let page = browser.page(address);
-    assert!(
-        page.contains("only organisers and the owners of bots in match cup/0 see its record.")
-            && page.contains("href=\"/login\""),
-        "{page}"
-    );
+    let never = "The replay is not available: this tournament does not show replays; \
+        players see those of their own bots after login.";
+    assert!(text(&page).contains(never), "{page}");
+    assert!(page.contains("<a href=\"/login\">Log in</a> if one of the bots is yours."), "{page}");
     for part in ["steps", "record"] {
         assert_eq!(browser.get(&format!("{address}/{part}")).status, 401, "{part}");
     }
@@ -136,7 +135,8 @@ fn replays_need_access_to_the_record_and_end_with_the_result() {
     assert_eq!((refused.status, browser.cookie.take()), (401, None));
     let player = server.up.token("player");
     browser.log_in(&player);
-    assert!(browser.page(address).contains("none of your bots plays"), "as gRPC says it");
+    let page = browser.page(address);
+    assert!(page.contains("does not show replays, and none of your bots plays"), "{page}");
 
     let response = browser.log_in(&server.up.admin());
     assert_eq!(response.status, 303);

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::TestServer;
 use crate::browser::{Browser, rows, text};
 use crate::support::presets::give_time;
+use crate::support::service::{done, wait_until};
 
 /// The text of a page.
 fn shown(browser: &Browser, path: &str) -> String {
@@ -57,9 +58,48 @@ fn pages_and_commands_say_whether_results_are_official() {
     }
     let page = shown(browser, "/t/endless");
     assert!(page.contains("Provisional leaderboard (edition 1)"), "{page}");
+    let page = shown(browser, "/t/endless/projector");
+    let matches = server.up.newest("endless")["matches"].clone();
+    let progress = format!("Provisional leaderboard (edition 1): 0 of {matches} matches");
+    assert!(page.contains(&progress), "{progress}: {page}");
     server.up.succeed("tournament cancel endless");
     let page = shown(browser, "/t/endless/ranking?edition=1");
     assert!(page.contains("Cancelled leaderboard (edition 1)"), "{page}");
+    server.up.close();
+}
+
+#[test]
+fn the_projector_shows_the_progress_of_an_edition_that_runs_beside_the_official_one() {
+    let server = TestServer::open();
+    let up = &server.up;
+    up.create(
+        "name = \"slow\"\ngame = \"gomoku\"\nrerun = \"manual\"\n[params]\nmove_limit = \"10h\"\n\
+         [schedule]\nkind = \"round_robin\"\nsides = \"both\"\n",
+    );
+    let submit = |bot: &str| {
+        let path = up.bots.path().join(bot);
+        done(&up.command("submit slow --house").arg(path).output().unwrap());
+    };
+    submit("ada");
+    submit("bob");
+    up.play("slow");
+    let official = "Official leaderboard (edition 1): 2 matches";
+    let page = shown(&server.browser, "/t/slow/projector");
+    assert!(page.contains(official) && !page.contains("is running"), "{page}");
+
+    // The matches of this bot never end.
+    up.bots.rascal("mute", "silent", 1, "");
+    submit("mute");
+    up.succeed("tournament start slow");
+    wait_until("the projector shows the running edition", || {
+        let newest = up.newest("slow");
+        let progress = format!("{} of {} matches", newest["counted"], newest["matches"]);
+        let line = format!("{official}. Edition 2 is running: {progress}.");
+        shown(&server.browser, "/t/slow/projector").contains(&line)
+    });
+    let update = server.browser.events("/t/slow/projector/live").next().unwrap();
+    assert!(text(&update).contains("Edition 2 is running: "), "{update}");
+    up.succeed("tournament cancel slow");
     server.up.close();
 }
 

@@ -217,8 +217,8 @@ impl Service {
         };
         let owned_seats: Vec<_> = planned.seats.0.iter().map(owns).collect();
         let is_owner = owned_seats.contains(&true);
-        if !is_owner && !shows_replays(&tournament) {
-            return Err(refusal(caller, &tournament, &name));
+        if !is_owner && let Some(reason) = why_hidden(&tournament) {
+            return Err(refusal(caller, reason, &name));
         }
         let visibility = self.visibility(&tournament, caller)?;
         if self.visible_results(&visibility, id.tournament, &[id.number]).await?.is_empty() {
@@ -240,7 +240,15 @@ impl Service {
         let (tournament, id) = self.named_match(&name.parse()?).await?;
         let visibility = self.visibility(&tournament, anonymous)?;
         let visible = self.visible_results(&visibility, id.tournament, &[id.number]).await?;
-        Ok(shows_replays(&tournament) && !visible.is_empty())
+        Ok(why_hidden(&tournament).is_none() && !visible.is_empty())
+    }
+
+    /// Why the public sees no replays of a tournament. None if it sees those of visible matches.
+    pub(crate) async fn why_replays_are_hidden(
+        &self,
+        tournament: &str,
+    ) -> Result<Option<&'static str>> {
+        Ok(why_hidden(&self.tournament(tournament).await?))
     }
 
     /// The whole record of a match.
@@ -260,29 +268,28 @@ impl Service {
     }
 }
 
-/// Whether everyone may see the records of a tournament's visible matches.
-fn shows_replays(tournament: &Tournament) -> bool {
+/// Why the public may not see the records of a tournament's visible matches. None if it may.
+fn why_hidden(tournament: &Tournament) -> Option<&'static str> {
     match tournament.presentation.replays {
-        Replays::Never => false,
-        Replays::AfterClose => tournament.is_revealed(),
-        Replays::Always => true,
+        Replays::Never => Some("this tournament does not show replays"),
+        Replays::AfterClose if !tournament.is_revealed() => {
+            Some("replays are shown when the tournament is over")
+        }
+        Replays::AfterClose | Replays::Always => None,
     }
 }
 
-/// Why a caller may not see the record of a match in which it has no bot.
-fn refusal(caller: &Caller, tournament: &Tournament, name: &MatchName) -> ServiceError {
-    let until = match tournament.presentation.replays {
-        Replays::AfterClose => "; everyone sees its replays when the tournament is over",
-        Replays::Never | Replays::Always => "",
-    };
+/// The error for a caller who has no bot in a match, and may not see its record for this reason.
+fn refusal(caller: &Caller, reason: &str, name: &MatchName) -> ServiceError {
     match caller {
-        Caller::Known(_) => ServiceError::permission_denied(format!(
-            "none of your bots plays in match {name}{until}"
-        )),
+        // A login helps players only.
         Caller::Anonymous => ServiceError::unauthenticated(format!(
-            "only organisers and the owners of bots in match {name} see its record{until}"
+            "{reason}; players see those of their own bots after login"
         )),
         Caller::Rejected(error) => error.clone(),
+        Caller::Known(_) => ServiceError::permission_denied(format!(
+            "{reason}, and none of your bots plays in match {name}"
+        )),
     }
 }
 

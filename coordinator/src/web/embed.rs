@@ -20,18 +20,22 @@ pub(super) async fn show(
     Query(StepQuery { step }): Query<StepQuery>,
 ) -> Response {
     let name = match_name(&tournament, number);
+    // A tournament that cannot be read has its name as title.
+    let heading = session.service.tournament_heading(&tournament).await;
+    let tournament_title = heading.map_or(tournament, |heading| heading.title);
+    let title = layout::match_title(&tournament_title, number);
     let opened = Replay::open(&session, &name, step).await;
     let result = opened.and_then(|opened| opened.map_err(WebError::from));
     let (status, body) = match result {
-        Ok(replay) => (StatusCode::OK, page(&name, &replay)),
-        Err(error) => (error.status(), refusal(&name, &error)),
+        Ok(replay) => (StatusCode::OK, page(&name, &title, &replay)),
+        Err(error) => (error.status(), refusal(&name, &title, &error)),
     };
     (status, axum::Extension(Framable), body).into_response()
 }
 
-fn page(name: &str, replay: &Replay) -> Markup {
+fn page(name: &str, match_title: &str, replay: &Replay) -> Markup {
     let bots: Vec<_> = replay.overview().names.iter().map(ToString::to_string).collect();
-    let title = format!("{}: {}", bots.join(", "), layout::match_title(name));
+    let title = format!("{}: {match_title}", bots.join(", "));
     let path = layout::match_path(name);
     let body = html! {
         h1 { a href=(path) target="_blank" rel="noopener" { (title) } }
@@ -41,8 +45,8 @@ fn page(name: &str, replay: &Replay) -> Markup {
 }
 
 /// The page in place of a replay that is not shown.
-fn refusal(name: &str, error: &WebError) -> Markup {
-    let title = layout::label(&layout::match_title(name));
+fn refusal(name: &str, match_title: &str, error: &WebError) -> Markup {
+    let title = layout::label(match_title);
     let path = layout::match_path(name);
     let body = html! {
         h1 { a href=(path) target="_blank" rel="noopener" { (title) } }

@@ -114,7 +114,7 @@ fn conditions(guide: &GameGuide) -> Markup {
                     }
                 }
             }
-            dt { "Clock" } dd { (settings_in_words::clock(clock, *ponder)) }
+            dt { "Clock" } dd { (settings_in_words::clock(clock, *ponder, guide.game.bots.protocol)) }
             dt { "Limits" } dd { (settings_in_words::limits(limits)) }
             dt { "Languages" } dd { (languages(*workers, runtimes)) }
         }

@@ -178,9 +178,9 @@ pub(super) fn match_path(name: &str) -> String {
     format!("/t/{tournament}/matches/{number}")
 }
 
-/// What a match is called on pages of other sites, by the name of the match: `match 7 of spring`.
-pub(super) fn match_title(name: &str) -> String {
-    let (tournament, number) = name.split_once('/').unwrap_or((name, ""));
+/// What a match is called on pages of other sites, with the title of its tournament: `match 7 of
+/// Spring Cup`.
+pub(super) fn match_title(tournament: &str, number: i64) -> String {
     format!("match {number} of {tournament}")
 }
 

@@ -4,6 +4,8 @@
 //! step is rendered and cached with its neighbours ([`replay_cache`]). Without scripts each step is
 //! a page. With scripts, the viewer ([`Viewer`]) fetches chunks of steps ahead and plays them.
 
+use std::num::IntErrorKind;
+
 use arbiter_games::Seat;
 use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::state_words::state_of;
@@ -15,7 +17,7 @@ use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, PreEscaped, html};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::data_links::{DataLink, data_links};
 use super::error::WebError;
@@ -25,13 +27,25 @@ use super::session::{Anonymous, Session};
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, download, layout};
-use crate::service::ServiceError;
+use crate::service::{ErrorKind, ServiceError};
 
 /// The query string of a page with a replay.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StepQuery {
+    /// 0 if the text is no number. People change addresses by hand.
+    #[serde(deserialize_with = "step_number")]
     pub(super) step: usize,
+}
+
+/// Reads the number of a step: the first step for a text that is no number, and one beyond the
+/// last step for a number that is too large.
+fn step_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let parsed = String::deserialize(deserializer)?.parse::<usize>();
+    Ok(parsed.unwrap_or_else(|error| match error.kind() {
+        IntErrorKind::PosOverflow => usize::MAX,
+        _ => 0,
+    }))
 }
 
 /// The query string of a request for steps.
@@ -59,6 +73,8 @@ pub(super) async fn show(
     let overview = replay.as_ref().ok().map(Replay::overview);
     let is_public = session.service.shows_record(&anonymous.caller, &name).await?;
     let links = TournamentLinks::of(&session.service, &tournament).await?;
+    let heading = session.service.tournament_heading(&tournament).await?;
+    let title_elsewhere = layout::match_title(&heading.title, number);
     let can_retry = status.state == "aside" && session.caller.is_organiser();
     let body = html! {
         (flash.message())
@@ -72,12 +88,14 @@ pub(super) async fn show(
             Ok(replay) => {
                 h2 { "Replay" }
                 (replay.viewer("", "steps", None))
-                @if is_public { (embed_code(&name, &headers)) }
+                @if is_public { (embed_code(&name, &title_elsewhere, &headers)) }
                 p { a href={ (layout::match_path(&name)) "/record" } { "Download the record" } " (JSON Lines, Zstandard)" }
             }
             Err(refusal) => {
                 p { "The replay is not available: " (layout::end_of_sentence(refusal.message())) }
-                @if !session.is_logged_in() { p { a href="/login" { "Log in" } " to see it." } }
+                @if refusal.kind() == ErrorKind::Unauthenticated && !session.is_logged_in() {
+                    p { a href="/login" { "Log in" } " if one of the bots is yours." }
+                }
             }
         }
         (details(&status, edition))
@@ -92,16 +110,16 @@ pub(super) async fn show(
         TournamentPage::below(&status.tournament, Tab::Matches, bots.join(" – "))
             .with_subtitle(title)
     };
-    Ok(page.render(&session, &body).await)
+    Ok(page.with_heading(Some(heading)).render(&session, &body).await)
 }
 
 /// The element that shows the replay on a page of another site.
-fn embed_code(name: &str, headers: &HeaderMap) -> Markup {
+fn embed_code(name: &str, match_title: &str, headers: &HeaderMap) -> Markup {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").unwrap_or("http");
     let host = text(header::HOST.as_str()).unwrap_or_default();
     let address = format!("{scheme}://{host}{}/embed", layout::match_path(name));
-    let code = html! { iframe src=(address) title=(layout::label(&layout::match_title(name))) width="800" height="640" {} };
+    let code = html! { iframe src=(address) title=(layout::label(match_title)) width="800" height="640" {} };
     html! {
         details.embed {
             summary { "Embed this replay" }

@@ -62,7 +62,11 @@ pub(super) async fn show(
     let board = session.service.get_ranking(&session.caller, top(&tournament)).await;
     let too_early = [ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
     let board = none_if(&too_early, board)?;
-    let replay = next_replay(&session, &tournament, query).await?;
+    let hidden = session.service.why_replays_are_hidden(&tournament).await?;
+    let replay = match hidden {
+        None => next_replay(&session, &tournament, query).await?,
+        Some(_) => None,
+    };
     let links = TournamentLinks::of(&session.service, &tournament).await?;
     let title = session.service.tournament_heading(&tournament).await?.title;
     let live = format!("/t/{tournament}/projector/live");
@@ -87,7 +91,10 @@ pub(super) async fn show(
                         "embed/steps",
                         Some(Autoplay { next })))
                 }
-                None => p { "No match with a public replay has been played yet." },
+                None => {
+                    @if let Some(reason) = hidden { p { (layout::sentence(reason)) } }
+                    @else { p { "No match with a public replay has been played yet." } }
+                }
             }
         }
     };
@@ -106,7 +113,14 @@ fn bots(replay: &Replay) -> String {
     names.join(" – ")
 }
 
-/// The rows of the leaderboard, with the columns that are read from a distance.
+/// `8 of 24 matches`, or `24 matches` if all are counted.
+fn progress(counted: i64, matches: i64) -> String {
+    let total = layout::count(matches, "match", "matches");
+    if counted < matches { format!("{counted} of {total}") } else { total }
+}
+
+/// What the leaderboard is, the progress of the running edition, and the rows of the leaderboard,
+/// with the columns that are read from a distance.
 fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
     let table = html! {
         table.ranking {
@@ -131,7 +145,11 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
     };
     html! {
         p {
-            (leaderboard::heading(board)) ": " (layout::count(board.counted, "match", "matches"))
+            (leaderboard::heading(board)) ": " (progress(board.counted, board.matches))
+            @if let Some(running) = &board.running {
+                ". Edition " (running.edition) " is running: "
+                (progress(running.counted, running.matches)) "."
+            }
         }
         @if !board.freeze_notice.is_empty() {
             p.notice.frozen { "Leaderboards are " (board.freeze_notice) "." }

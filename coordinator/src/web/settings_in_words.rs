@@ -1,6 +1,6 @@
 //! The settings of a tournament in words, for its About page.
 
-use arbiter_games::{ClockKind, ClockRules, Micros, Params, Value};
+use arbiter_games::{ClockKind, ClockRules, Micros, Params, Protocol, Value};
 use arbiter_proto::limits::{Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::foursomes::FoursomesConfig;
@@ -24,7 +24,7 @@ pub(super) fn topics(file: &TournamentFile) -> Vec<Topic> {
     let mut topics = vec![
         ("Game", game(&file.params)),
         ("Who meets", schedule(&file.schedule)),
-        ("Clock", clock(&file.clock, file.ponder)),
+        ("Clock", clock(&file.clock, file.ponder, file.params.game().bots.protocol)),
         ("Limits", limits(&file.limits)),
         ("Files", files(file.state).to_owned()),
         ("Entry", entry(&file.submissions)),
@@ -144,19 +144,31 @@ fn knockout(rules: Knockout) -> String {
     format!("Knockout: the loser of a meeting of {} is out.{third}", matches(rules.best_of.get()))
 }
 
-/// How time is charged, and what a bot may do between its replies.
-pub(super) fn clock(rules: &ClockRules, ponder: Ponder) -> String {
+/// How time is charged, and what a bot may do between its replies. A bot that is started for each
+/// decision has no time to start up, and no program of it runs between decisions.
+pub(super) fn clock(rules: &ClockRules, ponder: Ponder, protocol: Protocol) -> String {
     let kind = match rules.kind {
         ClockKind::Wall => "Wall-clock time counts",
         ClockKind::Cpu => "Processor time counts, and ten times as much wall-clock time is allowed",
     };
-    let ponder = match ponder {
-        Ponder::Freeze => "A bot is stopped while no reply is due.",
-        Ponder::Allow => "A bot may compute while no reply is due.",
+    let startup = match protocol {
+        Protocol::Exec => {
+            "The bot is started for each decision, and its start counts: the first decision has \
+             no more time than the others."
+                .to_owned()
+        }
+        Protocol::Stdio | Protocol::Http => {
+            format!("A bot has {} more for its first reply.", duration(rules.startup))
+        }
+    };
+    let between = match (protocol, ponder) {
+        (Protocol::Exec, _) => "Between its decisions no program of a bot runs.",
+        (_, Ponder::Freeze) => "A bot is stopped while no reply is due.",
+        (_, Ponder::Allow) => "A bot may compute while no reply is due.",
     };
     format!(
-        "{kind}. A bot has {} more for its first reply, and {} more for every reply. {ponder}",
-        duration(rules.startup),
+        "{kind}. {startup} For delays of the referee, a bot has {} more: for each reply, or once \
+         for a whole time bank. {between}",
         duration(rules.margin)
     )
 }
@@ -278,4 +290,26 @@ fn matches(number: u32) -> String {
 
 fn rounds_text(number: u32) -> String {
     count(number, "round", "rounds")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bot_that_is_started_for_each_decision_has_no_time_to_start_up() {
+        let words = |ponder, protocol| clock(&ClockRules::OFFICIAL, ponder, protocol);
+        for ponder in [Ponder::Freeze, Ponder::Allow] {
+            let text = words(ponder, Protocol::Exec);
+            assert!(text.contains("its start counts") && text.contains("20 ms more"), "{text}");
+            for wrong in ["10 s", "A bot is stopped", "may compute"] {
+                assert!(!text.contains(wrong), "{wrong}: {text}");
+            }
+            for protocol in [Protocol::Stdio, Protocol::Http] {
+                let other = words(ponder, protocol);
+                assert!(other.contains("A bot has 10 s more for its first reply."), "{other}");
+                assert_eq!(other.contains("A bot is stopped"), ponder == Ponder::Freeze, "{other}");
+            }
+        }
+    }
 }
