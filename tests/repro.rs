@@ -203,6 +203,10 @@ fn invalid_arguments_are_explained() {
     says(&repro(&none, "1", &one, &["finals/1207"]), 2, &["--record", "cannot be used"]);
     says(&run(&["repro", "--seat", "1", "--bot", &one]), 2, &["MATCH", "--help"]);
     let gomoku = record(&bots, "gomoku", [&one, &one], "move_limit=1s");
+    let beyond = repro(&gomoku, "3", &one, &[]);
+    says(&beyond, 2, &["--seat: the match has 2 seats"]);
+    let message = String::from_utf8_lossy(&beyond.stderr);
+    assert!(!message.contains("replaying"), "the seat is checked first: {message}");
     let text = fs::read_to_string(&gomoku).unwrap();
     let edited = bots.file("edited.jsonl", &text.replacen("\"t\":", "\"t\":9", 1));
     says(&repro(&edited, "1", &one, &[]), 1, &["the record", "line"]);

@@ -99,6 +99,10 @@ impl Repro {
         };
         let games = &game::with_packages(games, &packages, &rules_host, &stop)?;
         let header = header(games, &mut record)?;
+        let seats = header.seats.len();
+        if seat.index() >= seats {
+            return Err(SeatReplayError::NoSeat(seats).into());
+        }
         if !self.json {
             eprint_line(&introduction(&header, seat));
         }
@@ -190,10 +194,10 @@ fn header(games: &Games, record: &mut BufReader<File>) -> Result<Header, Failure
     Header::parse(games, &line).map_err(|error| failed(format!("not that of a record: {error}")))
 }
 
-/// Describes the replayed seat in one line.
+/// Describes the replayed seat, which the match has, in one line.
 fn introduction(header: &Header, seat: Seat) -> String {
     let Header { params, clock, seats, .. } = header;
-    let bot = seats.get(seat.index()).map_or("no bot", |seat| seat.bot.as_str());
+    let bot = seats[seat.index()].bot.as_str();
     let others: Vec<_> = seats
         .iter()
         .enumerate()
