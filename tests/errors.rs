@@ -154,7 +154,10 @@ fn invalid_bots_are_explained() {
         refuses(&["play", "gomoku", good, bot], 2, &[&[bot], says].concat());
     };
     with(&format!("{}/nobody", bots.path().display()), &["No such file"]);
-    with(&bots.file("plain", "no program"), &["not executable", "chmod +x"]);
+    with(&bots.file("plain", "no program"), &["not executable", ".py, ", "chmod +x"]);
+    with(&bots.file("packed.zip", "PK"), &["unpack it if it is an archive"]);
+    with(&bots.file("empty.py", ""), &["empty.py: it is empty"]);
+    with(&bots.file("TIE.py", "print()"), &["its name cannot be a bot's name", "rename"]);
     let directory = |name: &str, file: &str, contents: &str| {
         let path = bots.path().join(name);
         fs::create_dir(&path).unwrap();

@@ -276,7 +276,7 @@ fn forfeits_come_with_the_hints_of_trials() {
         (bots.python("unflushed", unflushed), "after each reply (print(…, flush=True))"),
         (bots.python("debug", debug), "print debug output to standard error"),
         (bots.python("crash", crash), "it exited before its first reply"),
-        (script(&bots, "crlf.py", "#!/usr/bin/env python3\r\nprint()\r\n"), "ends with CR LF"),
+        (script(&bots, "crlf.x", "#!/usr/bin/env python3\r\nprint()\r\n"), "ends with CR LF"),
         (script(&bots, "crlf.sh", "#!/bin/sh\r\necho\r\n"), "ends with CR LF"),
         (script(&bots, "lua", "#!/usr/bin/no-such-lua\n"), "the interpreter /usr/bin/no-such-lua"),
         (script(&bots, "bare", "print()\n"), "begin a script with a line such as #!"),
@@ -310,6 +310,42 @@ fn tolerated_protocol_errors_are_warnings() {
     let warning = "warning: crlf: its lines end with CR LF: write LF only\n";
     assert_eq!(message.matches(warning).count(), 1, "{message}");
     assert!(!message.contains("warning: honest"), "{message}");
+}
+
+/// The ending tells the language, as in a submission. An executable text without a `#!` line would
+/// otherwise go to a shell.
+#[test]
+fn a_source_file_plays_in_its_language() {
+    let bots = Bots::new();
+    let python = &fs::read_to_string("bots/gomoku/center/bot.py").unwrap();
+    let c = &fs::read_to_string("bots/gomoku/shapes/bot.c").unwrap();
+    let sources = [
+        bots.file("plain.py", python),
+        script(&bots, "executable.py", python),
+        script(&bots, "crlf.py", &format!("#!/usr/bin/env python3\r\n{python}")),
+        script(&bots, "script.py", &format!("#!/usr/bin/env python3\n{python}")),
+        bots.file("compiled.c", c),
+    ];
+    let paths = sources.each_ref().map(String::as_str);
+    let call = ["play", "gomoku", "--set", "move_limit=5s"];
+    let lines = json(&[&call[..], &paths].concat());
+    let (table, matches) = lines.split_last().unwrap();
+    assert_eq!(matches.len(), 10);
+    for played in matches {
+        assert_eq!(played["forfeits"], json!([null, null]), "{played}");
+    }
+    let rows = table["ranking"].as_array().unwrap();
+    let mut names: Vec<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["compiled", "crlf", "executable", "plain", "script"]);
+    assert_eq!(files(bots.path()).len(), paths.len(), "a build leaves nothing beside its source");
+
+    let without_compiler = ["play", "gomoku", paths[4], paths[4], "--sandbox", "off"];
+    let output = arbiter().args(without_compiler).env("PATH", "/nowhere").output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("compiled.c: cannot build: cc -O2 "), "{message}");
+    assert!(message.contains("`cc` is not on the PATH; install it"), "{message}");
 }
 
 /// A JVM tells that it has read the options of the sandbox, which no author can avoid.

@@ -5,10 +5,11 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
 use serde_json::{Value, json};
-use support::{Bots, run, succeed};
+use support::{Bots, arbiter, run, succeed};
 
 /// Plays a match between two bots, and returns the path of its record.
 fn record(bots: &Bots, game: &str, seats: [&str; 2], set: &str) -> String {
@@ -63,6 +64,26 @@ fn the_same_bot_gives_the_same_replies() {
             );
             assert!(plies.iter().all(|ply| ply["got"]["wall_us"].is_i64()), "{game}");
         }
+    }
+}
+
+#[test]
+fn the_submitted_source_file_gives_the_same_replies() {
+    let bots = Bots::new();
+    let center = fs::read_to_string("bots/gomoku/center/bot.py").unwrap();
+    let file = bots.file("mybot.py", &center);
+    let record = record(&bots, "gomoku", [&file, "bots/gomoku/center"], "move_limit=5s");
+    let temporary = tempfile::tempdir().unwrap();
+    for mode in [0o644, 0o755] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let call = ["repro", "--record", &record, "--seat", "1", "--bot", &file];
+        let mut command = arbiter();
+        command.args(call).args(["--sandbox", "off"]).env("TMPDIR", temporary.path());
+        let output = command.output().unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{mode:o}: {output:?}");
+        assert!(stdout.ends_with("replies, all the same\n"), "{mode:o}: {stdout}");
+        assert_eq!(support::files(temporary.path()).len(), 0, "nothing is left");
     }
 }
 
@@ -182,6 +203,10 @@ fn invalid_arguments_are_explained() {
     says(&repro(&none, "1", &one, &["finals/1207"]), 2, &["--record", "cannot be used"]);
     says(&run(&["repro", "--seat", "1", "--bot", &one]), 2, &["MATCH", "--help"]);
     let gomoku = record(&bots, "gomoku", [&one, &one], "move_limit=1s");
+    let beyond = repro(&gomoku, "3", &one, &[]);
+    says(&beyond, 2, &["--seat: the match has 2 seats"]);
+    let message = String::from_utf8_lossy(&beyond.stderr);
+    assert!(!message.contains("replaying"), "the seat is checked first: {message}");
     let text = fs::read_to_string(&gomoku).unwrap();
     let edited = bots.file("edited.jsonl", &text.replacen("\"t\":", "\"t\":9", 1));
     says(&repro(&edited, "1", &one, &[]), 1, &["the record", "line"]);

@@ -88,6 +88,19 @@ impl SourceFile {
         endings.map(|ending| format!(".{ending}"))
     }
 
+    /// Whether the file of this name is a source file of a known language, by its ending.
+    pub fn has_known_ending(file: &str) -> bool {
+        language_of(file).is_some()
+    }
+
+    /// Whether a file can be run as it is, by its beginning with the whole first line: a program in
+    /// the format of Linux, or a script. Linux does not find the interpreter of a script whose
+    /// first line ends with CR LF.
+    pub fn is_program(beginning: &[u8]) -> bool {
+        let first = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        beginning.starts_with(b"\x7fELF") || first.starts_with(b"#!") && !first.ends_with(b"\r")
+    }
+
     /// The bot in the file of this name, without folders, and with these contents. A script with a
     /// `#!` line and a program for this system are run as they are.
     ///
@@ -113,11 +126,9 @@ impl SourceFile {
                 "is larger than {max} MiB; put it into an archive with a bot.toml"
             )));
         }
-        let (stem, ending) = file.rsplit_once('.').unwrap_or((file, ""));
-        let is_source = |language: &&SourceLanguage| language.endings.contains(&ending);
-        let known = SOURCE_LANGUAGES.iter().find(is_source);
-        let is_program = is_program(&contents);
-        let Some(language) = known.filter(|_| !is_program) else {
+        let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        let is_program = Self::is_program(&contents);
+        let Some(language) = language_of(file).filter(|_| !is_program) else {
             if !is_program {
                 return Err(to_error(format!(
                     "is neither an archive nor a source file of a known language ({}); put the \
@@ -139,11 +150,10 @@ impl SourceFile {
     }
 }
 
-/// Whether a file can be run as it is: a program in the format of Linux, or a script. Linux does
-/// not find the interpreter of a script whose first line ends with CR LF.
-fn is_program(contents: &[u8]) -> bool {
-    let first = contents.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    contents.starts_with(b"\x7fELF") || first.starts_with(b"#!") && !first.ends_with(b"\r")
+/// The language of the file of this name, by its ending.
+fn language_of(file: &str) -> Option<&'static SourceLanguage> {
+    let (_, ending) = file.rsplit_once('.')?;
+    SOURCE_LANGUAGES.iter().find(|language| language.endings.contains(&ending))
 }
 
 /// The manifest with these commands.

@@ -87,6 +87,12 @@ impl Starter {
         starters(package.bot_md.as_deref().unwrap_or_default(), package.bots.iter().cloned())
     }
 
+    /// The command that builds it, if it needs one.
+    pub fn build(&self) -> Option<String> {
+        let words = self.manifest.get("build")?.as_array()?;
+        Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
+    }
+
     /// The files of the kit for a bot of this name, the manifest first.
     pub fn files(&self, name: &str) -> Vec<BotFile> {
         let name = Value::from(name);

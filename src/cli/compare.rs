@@ -43,7 +43,8 @@ Examples:
 )]
 pub(super) struct Compare {
     game: String,
-    /// The new version: a directory with bot.toml or a KotH meta file, or an executable file.
+    /// The new version: a directory with bot.toml or a KotH meta file, an executable file, or one
+    /// source file (.py, .js, .c, .cpp, .rs, .java, …).
     new: PathBuf,
     /// The old version.
     old: PathBuf,

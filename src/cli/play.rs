@@ -35,8 +35,8 @@ use crate::random_seed::draw_seed;
 #[derive(Debug, Args)]
 pub(super) struct Play {
     game: String,
-    /// Bots: directories with bot.toml or a KotH meta file, or executable files. In two-player
-    /// games, more than two bots play all against all.
+    /// Bots: directories with bot.toml or a KotH meta file, executable files, or source files (.py,
+    /// .js, .c, .cpp, .rs, .java, …). In two-player games, more than two bots play all against all.
     #[arg(required = true, value_name = "BOT")]
     bots: Vec<PathBuf>,
     /// How many games each pairing plays; with several rounds, as in blackjack, how many episodes.

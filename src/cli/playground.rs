@@ -53,7 +53,8 @@ Examples:
 )]
 pub(super) struct Playground {
     game: String,
-    /// Bots: directories with bot.toml or a KotH meta file, or executable files.
+    /// Bots: directories with bot.toml or a KotH meta file, executable files, or source files (.py,
+    /// .js, .c, .cpp, .rs, .java, …).
     #[arg(required = true, value_name = "BOT")]
     bots: Vec<PathBuf>,
     /// The address of the pages; by default a free port on 127.0.0.1.

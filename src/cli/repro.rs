@@ -43,7 +43,7 @@ use crate::play::{game, recorded_packages};
 
 Examples:
   arbiter repro finals/1207 --seat 2 --bot mybot/
-  arbiter repro finals/1207 --seat 2 --bot mybot/ --all --stderr
+  arbiter repro finals/1207 --seat 2 --bot mybot.py --all --stderr
   arbiter repro --record match.jsonl --seat 1 --bot mybot/ --json
   arbiter repro --record match.jsonl --seat 1 --bot mybot/ --game games/connect4"
 )]
@@ -55,7 +55,8 @@ pub(super) struct Repro {
     #[arg(long, value_name = "K")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_SEATS)))]
     seat: u8,
-    /// The bot: a directory with bot.toml or a KotH meta file, or an executable file.
+    /// The bot: a directory with bot.toml or a KotH meta file, an executable file, or one source
+    /// file (.py, .js, .c, .cpp, .rs, .java, …).
     #[arg(long, value_name = "PATH")]
     bot: PathBuf,
     /// Read the match from this record file instead of a coordinator; uses official limits.
@@ -98,6 +99,10 @@ impl Repro {
         };
         let games = &game::with_packages(games, &packages, &rules_host, &stop)?;
         let header = header(games, &mut record)?;
+        let seats = header.seats.len();
+        if seat.index() >= seats {
+            return Err(SeatReplayError::NoSeat(seats).into());
+        }
         if !self.json {
             eprint_line(&introduction(&header, seat));
         }
@@ -189,10 +194,10 @@ fn header(games: &Games, record: &mut BufReader<File>) -> Result<Header, Failure
     Header::parse(games, &line).map_err(|error| failed(format!("not that of a record: {error}")))
 }
 
-/// Describes the replayed seat in one line.
+/// Describes the replayed seat, which the match has, in one line.
 fn introduction(header: &Header, seat: Seat) -> String {
     let Header { params, clock, seats, .. } = header;
-    let bot = seats.get(seat.index()).map_or("no bot", |seat| seat.bot.as_str());
+    let bot = seats[seat.index()].bot.as_str();
     let others: Vec<_> = seats
         .iter()
         .enumerate()

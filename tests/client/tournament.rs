@@ -349,6 +349,19 @@ fn a_coordinator_certifies_and_estimates() {
     fails(&output, 1, &["not balanced", "matches: 9, not 10"]);
 }
 
+#[test]
+fn one_connected_slot_is_not_one_slots() {
+    let mut script = board();
+    script.tournament.editions[0].slots = 1;
+    let eta_us = script.tournament.editions[0].eta_us;
+    script.estimate = EditionEstimate { slots: 1, eta_us, ..Default::default() };
+    let server = Server::start(script);
+    let shown = succeed(&server, &["tournament", "show", "finals"]);
+    assert!(shown.contains("; 1 slot connected\n"), "{shown}");
+    let cost = succeed(&server, &["tournament", "schedule", "finals", "--cost"]);
+    assert!(cost.contains("with the 1 slot connected now\n"), "{cost}");
+}
+
 /// The certificate of a plan without counted balance says so, and names the origin of the seed.
 #[test]
 fn a_certificate_without_numbers_names_the_seed() {

@@ -296,7 +296,8 @@ fn announcements_are_public_until_they_are_removed() {
     assert_eq!(browser.post("/t/cup/announcements/2/remove", &remove, &[]).status, 303);
     up.succeed("tournament announce cup --remove 1");
     assert_eq!(shown(up)["announcements"], json!([]));
-    assert!(failure(up, "tournament announce cup --remove 1").contains("there is no announcement"));
+    let missing = failure(up, "tournament announce cup --remove 1");
+    assert!(missing.contains("tournament cup has no announcement 1"), "{missing}");
     let actions: Vec<_> = up.json("audit").into_iter().map(|line| line["action"].clone()).collect();
     assert!(actions.contains(&json!("announce")) && actions.contains(&json!("announce remove")));
     let long = "x".repeat(2001);

@@ -176,9 +176,9 @@ fn a_swiss_is_shown_round_by_round() {
     for (query, status, message) in [
         ("round=4", 404, "There is no round 4."),
         ("round=0", 404, "There is no round 0."),
-        ("stage=2", 404, "There is no stage 2 of cup."),
-        ("stage=0", 404, "There is no stage 0 of cup."),
-        ("edition=9", 404, "There is no edition 9 of cup."),
+        ("stage=2", 404, "Tournament cup has no stage 2."),
+        ("stage=0", 404, "Tournament cup has no stage 0."),
+        ("edition=9", 404, "Tournament cup has no edition 9."),
     ] {
         let response = browser.get(&format!("/t/cup/rounds?{query}"));
         assert_eq!(response.status, status, "{query}");

@@ -1,9 +1,10 @@
 //! Loads bots from disk: command, protocol and digest.
 //!
-//! A bot is a directory with a `bot.toml`, a directory with a KotH `meta` file, or an executable
-//! file.
+//! A bot is a directory with a `bot.toml`, a directory with a KotH `meta` file, an executable file,
+//! or a source file of a known language.
 
 pub(crate) mod manifest;
+pub(crate) mod source_file;
 
 use std::fs;
 use std::io;
@@ -15,13 +16,14 @@ use std::time::SystemTime;
 
 pub use arbiter_games::Protocol;
 use arbiter_games::{BotName, Game};
-use arbiter_packages::FilesDigest;
+use arbiter_packages::{FilesDigest, SourceFile};
 use thiserror::Error;
 
 use crate::bounded_read::open_regular;
 use crate::sandbox::{BotSource, is_system_path, search_path};
 
 pub(crate) use manifest::BOT_TOML;
+use source_file::{FileKind, SourceDir};
 
 /// A bot that can be run.
 #[derive(Clone, Debug)]
@@ -38,6 +40,8 @@ pub struct Bot {
     pub stderr: bool,
     /// The digest of the files, which identifies the bot.
     pub digest: String,
+    /// The files of a bot that was one source file, which last as long as the bot.
+    _source_dir: Option<Arc<SourceDir>>,
 }
 
 /// The occupant of a seat.
@@ -143,14 +147,36 @@ impl BotError {
 
 impl Bot {
     /// Loads the bot at `path`. Builds it first if its manifest has a build command and its program
-    /// is missing or older than its sources.
+    /// is missing or older than its sources. A source file becomes the bot that it is as a
+    /// submission, and is built each time if its language needs that.
     pub fn load(path: &Path) -> Result<Self, BotError> {
         let metadata =
             fs::metadata(path).map_err(|error| BotError::new(path, error.to_string()))?;
-        if !metadata.is_dir() {
-            return Self::load_file(path, &metadata);
+        if metadata.is_dir() {
+            return Self::load_directory(absolute(path)?);
         }
-        let path = absolute(path)?;
+        if !metadata.is_file() {
+            return Err(BotError::new(path, "neither a directory nor a file"));
+        }
+        let kind =
+            source_file::kind(path).map_err(|error| BotError::new(path, error.to_string()))?;
+        match kind {
+            FileKind::Program => Self::load_program(path),
+            FileKind::Source => Self::load_source(path),
+            FileKind::Unknown => {
+                let file = path.display();
+                let endings = SourceFile::endings().collect::<Vec<_>>().join(", ");
+                let cause = format!(
+                    "not executable, and not a source file of a known language ({endings}); \
+                     chmod +x {file} if it is a program, or unpack it if it is an archive"
+                );
+                Err(BotError::new(path, cause))
+            }
+        }
+    }
+
+    /// Loads the bot in the directory at the absolute `path`.
+    fn load_directory(path: PathBuf) -> Result<Self, BotError> {
         let manifest = manifest::read(&path)?;
         if let Some(build) = &manifest.build {
             build_if_stale(&path, &manifest.run[0], build, |_| false)?;
@@ -159,7 +185,8 @@ impl Bot {
         check_links(&path)?;
         let digest = digest(&path).map_err(|error| BotError::new(&path, error.to_string()))?;
         let manifest::Manifest { name, run, protocol, stderr, build: _ } = manifest;
-        Ok(Self { name, source: BotSource::Directory(path), run, protocol, stderr, digest })
+        let source = BotSource::Directory(path);
+        Ok(Self { name, source, run, protocol, stderr, digest, _source_dir: None })
     }
 
     /// Loads the bot in the directory `path`, unpacked from the bundle with this digest and already
@@ -174,7 +201,7 @@ impl Bot {
         }
         let source = BotSource::Directory(path);
         let digest = digest.to_string();
-        Ok(Self { name, source, run, protocol, stderr, digest })
+        Ok(Self { name, source, run, protocol, stderr, digest, _source_dir: None })
     }
 
     /// The build command of the bot in the directory `path`.
@@ -185,19 +212,31 @@ impl Bot {
     /// The build command that [`Bot::load`] would run for the bot at `path`. `None` if it is built
     /// or has no build.
     pub fn build_due(path: &Path) -> Option<String> {
+        if path.is_file() {
+            return source_file::build_command(path);
+        }
         let manifest = manifest::read(path).ok()?;
         let build = manifest.build?;
         is_stale(path, &manifest.run[0], |_| false).then(|| build.join(" "))
     }
 
-    fn load_file(path: &Path, metadata: &fs::Metadata) -> Result<Self, BotError> {
-        if !metadata.is_file() {
-            return Err(BotError::new(path, "neither a directory nor a file"));
-        }
-        if metadata.permissions().mode() & 0o111 == 0 {
-            let cause = format!("not executable; chmod +x {}", path.display());
-            return Err(BotError::new(path, cause));
-        }
+    /// Loads the bot in a source file, and builds it if its language needs that.
+    fn load_source(path: &Path) -> Result<Self, BotError> {
+        let source_dir =
+            SourceDir::new(path).map_err(|error| BotError::new(path, error.cause()))?;
+        let directory = absolute(&source_dir.path())?;
+        // The author knows only the file, and not the directory.
+        let bot = Self::load_directory(directory.clone()).map_err(|error| {
+            let cause = match error.missing_program() {
+                Some(program) => format!("its program {program} is not on the PATH; install it"),
+                None => error.within(&directory),
+            };
+            BotError { path: path.to_owned(), cause, missing_program: error.missing_program }
+        })?;
+        Ok(Self { _source_dir: Some(Arc::new(source_dir)), ..bot })
+    }
+
+    fn load_program(path: &Path) -> Result<Self, BotError> {
         let path = absolute(path)?;
         let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -208,21 +247,21 @@ impl Bot {
         result.map_err(|error| BotError::new(&path, error.to_string()))?;
         let digest = hasher.finalize().to_string();
         let source = BotSource::File(path);
-        Ok(Self { name, source, run, protocol: None, stderr: false, digest })
+        Ok(Self { name, source, run, protocol: None, stderr: false, digest, _source_dir: None })
     }
 }
 
 impl Bot {
     /// Copies the bot's files to the new directory `to`, so that all matches of a run use the files
     /// of this digest.
-    pub fn snapshot(mut self, to: &Path) -> Result<Self, BotError> {
+    pub fn snapshot(self, to: &Path) -> Result<Self, BotError> {
         let to_error = |error: io::Error| BotError::new(to, error.to_string());
         fs::create_dir(to).and_then(|()| self.source.copy_into(to)).map_err(to_error)?;
-        self.source = match &self.source {
+        let source = match &self.source {
             BotSource::Directory(_) => BotSource::Directory(to.to_owned()),
             BotSource::File(path) => BotSource::File(to.join(path.file_name().unwrap_or_default())),
         };
-        Ok(self)
+        Ok(Self { source, _source_dir: None, ..self })
     }
 }
 
@@ -346,7 +385,15 @@ fn run_build(directory: &Path, build: &[String]) -> Result<(), BotError> {
         .current_dir(directory)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| BotError::new(directory, format!("cannot build: {command}: {error}")))?;
+        .map_err(|error| {
+            let cause = match error.kind() {
+                io::ErrorKind::NotFound if !build[0].contains('/') => {
+                    format!("`{}` is not on the PATH; install it", build[0])
+                }
+                _ => error.to_string(),
+            };
+            BotError::new(directory, format!("cannot build: {command}: {cause}"))
+        })?;
     if output.status.success() {
         return Ok(());
     }

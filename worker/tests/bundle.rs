@@ -8,7 +8,10 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use arbiter_worker::bot::Bot;
-use arbiter_worker::bundle::{self, Bundle, BundleError, MAX_STATE_UNPACKED, MAX_UNPACKED};
+use arbiter_worker::bundle::{
+    self, Bundle, BundleError, MAX_STATE_UNPACKED, MAX_UNPACKED, Submission,
+};
+use arbiter_worker::sandbox::BotSource;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use tar::{Builder, EntryType, Header};
@@ -143,6 +146,32 @@ fn a_single_file_becomes_a_directory() {
     write(&program, b"#!/bin/sh\n", 0o755);
     let named = Bundle::of(&Bot::load(&program).unwrap()).unwrap_err().to_string();
     assert!(named.contains("rename it"), "{named}");
+}
+
+#[test]
+fn a_source_file_is_the_same_bot_locally_and_as_a_submission() {
+    let directory = tempfile::tempdir().unwrap();
+    let python = directory.path().join("quick.py");
+    for mode in [0o644, 0o755] {
+        write(&python, b"print()\n", mode);
+        let Submission { name, bundle } = Submission::read(&python).unwrap();
+        assert_eq!(name.as_str(), "quick");
+        assert_eq!(bundle, pack(&python), "{mode:o}");
+        assert_eq!(Bot::load(&python).unwrap().run, ["python3", "quick.py"]);
+        assert_eq!(Bot::build_due(&python), None);
+    }
+    let c = directory.path().join("slow.c");
+    write(&c, b"int main(void) { return 0; }\n", 0o644);
+    assert_eq!(Bot::build_due(&c).unwrap(), "cc -O2 -o bot slow.c -lm");
+    let bot = Bot::load(&c).unwrap();
+    assert_eq!((bot.name.as_str(), &bot.run[..]), ("slow", &["./bot".to_owned()][..]));
+    let BotSource::Directory(files) = bot.source.clone() else { panic!("{bot:?}") };
+    assert!(files.join("bot").is_file(), "it is built");
+    drop(bot);
+    assert!(!files.exists(), "its directory lasts as long as the bot");
+    write(&c, b"nonsense\n", 0o644);
+    let error = Bot::load(&c).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: cannot build: cc ", c.display())), "{error}");
 }
 
 #[test]

@@ -115,7 +115,8 @@ impl Service {
         let mut transaction = self.pool.begin().await?;
         let text = announcements::remove(&mut *transaction, row.id, number, self.now()).await?;
         let Some(text) = text else {
-            return Err(ServiceError::missing("announcement", format!("{number} of {tournament}")));
+            let owner = format!("tournament {}", row.name);
+            return Err(ServiceError::missing_in(owner, "announcement", number));
         };
         let detail = change(json!({"number": number, "text": text}), Value::Null);
         self.commit_change(transaction, principal, "announce remove", &row.name, Some(detail))

@@ -87,6 +87,11 @@ impl ServiceError {
         Self::new(ErrorKind::NotFound, format!("there is no {what} `{name}`"))
     }
 
+    /// The error for a number that does not exist in `owner`, such as `tournament cup`.
+    pub(crate) fn missing_in(owner: impl Display, what: &str, number: impl Display) -> Self {
+        Self::new(ErrorKind::NotFound, format!("{owner} has no {what} {number}"))
+    }
+
     /// The coordinator stopped during the request.
     pub(crate) fn stopping() -> Self {
         Self::unavailable("the coordinator is stopping")

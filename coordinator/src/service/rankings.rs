@@ -258,7 +258,8 @@ impl Service {
             (Some(number), _) => {
                 let row = editions::find(db, tournament.id, number).await?;
                 row.ok_or_else(|| {
-                    ServiceError::missing("edition", format!("{number} of {}", tournament.name))
+                    let owner = format!("tournament {}", tournament.name);
+                    ServiceError::missing_in(owner, "edition", number)
                 })
             }
             (None, Some(official)) if default == DefaultEdition::Official => {

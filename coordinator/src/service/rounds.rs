@@ -144,7 +144,8 @@ impl ShownRounds {
                 self.tournament.name
             ))),
             Some(number) => {
-                Err(ServiceError::missing("stage", format!("{number} of {}", self.tournament.name)))
+                let owner = format!("tournament {}", self.tournament.name);
+                Err(ServiceError::missing_in(owner, "stage", number))
             }
         }
     }

@@ -93,7 +93,7 @@ impl Service {
         let versions = bot_list::versions(&self.pool, bot.id).await?;
         let mut versions = versions.into_iter();
         let row = versions.find(|row| number == 0 || row.version.number == number);
-        row.ok_or_else(|| ServiceError::missing("version", format!("{} {number}", bot.name)))
+        row.ok_or_else(|| ServiceError::missing_in(format!("bot {}", bot.name), "version", number))
     }
 
     /// The state of a version's trial, for its owner or an organiser.

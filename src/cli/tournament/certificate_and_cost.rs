@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::beacon::beacon_json;
 use crate::cli::client::Client;
 use crate::failure::Failure;
-use crate::output::{fields, matches, merge, moment, moment_json, non_empty, print, printable};
+use crate::output::{
+    count, fields, matches, merge, moment, moment_json, non_empty, print, printable,
+};
 
 /// The edition to certify or estimate.
 #[derive(Debug)]
@@ -109,7 +111,10 @@ fn estimate_lines(estimate: &EditionEstimate) -> Vec<String> {
     let plan = plan_text(&estimate.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
     let origin = if *measured { "(measured)" } else { "(expected)" };
     let finish = match estimate.eta_us {
-        Some(eta) => format!("done at {} with the {slots} slots connected now", moment(eta)),
+        Some(eta) => {
+            let connected = count(*slots, "slot", "slots");
+            format!("done at {} with the {connected} connected now", moment(eta))
+        }
         None => "no worker is connected; start one with arbiter worker".to_owned(),
     };
     vec![

@@ -15,7 +15,8 @@ use super::beacon::{beacon_json, beacon_line};
 use crate::cli::client::{Client, TournamentArgs};
 use crate::failure::Failure;
 use crate::output::{
-    Columns, Output, fields, hex, matches, merge, moment, moment_json, non_empty, print, printable,
+    Columns, Output, count, fields, hex, matches, merge, moment, moment_json, non_empty, print,
+    printable,
 };
 
 /// List all tournaments, newest first.
@@ -164,8 +165,9 @@ fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> R
     }
     for edition in &tournament.editions {
         if let Some(estimate) = completion_estimate(edition) {
-            let Edition { number, slots, .. } = edition;
-            out.line(&format!("edition {number} will be {estimate}; {slots} slots connected"))?;
+            let number = edition.number;
+            let slots = count(edition.slots, "slot", "slots");
+            out.line(&format!("edition {number} will be {estimate}; {slots} connected"))?;
         }
     }
     if !aside.is_empty() {

@@ -7,11 +7,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Cursor, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use arbiter_games::BotName;
-use arbiter_packages::{MAX_SOURCE_FILE, SourceFile};
 use flate2::read::MultiGzDecoder;
 use thiserror::Error;
 use zip::ZipArchive;
@@ -19,6 +17,7 @@ use zip::ZipArchive;
 use super::archive::MAX_PATH_LEN;
 use super::extract::{self, Capped, Kind, Unpacker, invalid_archive};
 use super::{Bundle, BundleError, LIMITS, MAX_UNPACKED};
+use crate::bot::source_file::{self, FileKind, SourceDir, SourceDirError};
 use crate::bot::{Bot, BotError, manifest};
 use crate::bounded_read::read_at_most;
 
@@ -150,33 +149,21 @@ impl Submission {
         path: &Path,
         to_error: impl Fn(String) -> SubmissionError,
     ) -> Result<Self, SubmissionError> {
-        let mode = fs::metadata(path).map(|metadata| metadata.permissions().mode());
-        if mode.is_ok_and(|mode| mode & 0o111 != 0) {
+        let kind = source_file::kind(path).map_err(|error| to_error(error.to_string()))?;
+        if kind == FileKind::Program {
             let bot = Bot::load(path)?;
             let bundle = Bundle::of(&bot).map_err(|error| to_error(error.to_string()))?;
             return Ok(Self { name: bot.name, bundle });
         }
-        let contents = read_at_most(path, MAX_SOURCE_FILE as u64)
-            .map_err(|error| to_error(error.to_string()))?;
-        // A name that is not UTF-8 is refused like one with other wrong characters.
-        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
-        let SourceFile { name, bot } = SourceFile::new(&file_name, contents)
-            .map_err(|error| SubmissionError { path: None, cause: error.to_string() })?;
-        let name = name.ok_or_else(|| {
-            to_error("its name cannot be a bot's name; rename the file".to_owned())
-        })?;
-        let to = tempfile::tempdir()
-            .map_err(|error| to_error(format!("cannot create a temporary directory: {error}")))?;
-        for file in bot.files(name.as_str()) {
-            let path = to.path().join(file.path);
-            fs::write(&path, file.contents).map_err(|error| to_error(error.to_string()))?;
-            if file.is_executable {
-                let mode = fs::Permissions::from_mode(0o755);
-                fs::set_permissions(&path, mode).map_err(|error| to_error(error.to_string()))?;
+        let source = SourceDir::new(path).map_err(|error| match error {
+            SourceDirError::Unsuitable(error) => {
+                SubmissionError { path: None, cause: error.to_string() }
             }
-        }
-        let bundle = Bundle::of_source(to.path()).map_err(|error| to_error(error.to_string()))?;
-        Ok(Self { name, bundle })
+            error => to_error(error.to_string()),
+        })?;
+        let bundle =
+            Bundle::of_source(&source.path()).map_err(|error| to_error(error.to_string()))?;
+        Ok(Self { name: source.name, bundle })
     }
 
     fn directory(
