@@ -114,19 +114,47 @@ pub enum BadSecret {
     Characters,
 }
 
-/// A text that cannot be the name of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
-#[error(
-    "a token's name must have 1 to 64 characters, no control characters and no spaces at its ends"
-)]
-pub struct BadName;
+/// Maximum length of the name of a token, in characters.
+const MAX_NAME_LENGTH: usize = 64;
 
-/// Checks the name of a token.
+/// A text that cannot be the name of a new token.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[error("{} cannot be the name of a token: {fault}", quoted(.name))]
+pub struct BadName {
+    name: String,
+    fault: NameFault,
+}
+
+/// What is wrong with the name of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
+enum NameFault {
+    #[error("use 1 to {max} characters", max = MAX_NAME_LENGTH)]
+    Length,
+    #[error("remove the spaces at its ends")]
+    Spaces,
+    #[error("remove its control characters")]
+    Control,
+}
+
+/// The start of a name in quotes, with unprintable characters escaped.
+fn quoted(name: &str) -> String {
+    let start: String = name.chars().take(MAX_NAME_LENGTH).collect();
+    let ellipsis = if start.len() < name.len() { "…" } else { "" };
+    format!("{start:?}{ellipsis}")
+}
+
+/// Checks the name of a new token.
 pub fn check_name(name: &str) -> Result<(), BadName> {
-    let is_valid = (1..=64).contains(&name.chars().count())
-        && !name.chars().any(char::is_control)
-        && name.trim() == name;
-    if is_valid { Ok(()) } else { Err(BadName) }
+    let fault = if !(1..=MAX_NAME_LENGTH).contains(&name.chars().count()) {
+        NameFault::Length
+    } else if name.trim() != name {
+        NameFault::Spaces
+    } else if name.chars().any(char::is_control) {
+        NameFault::Control
+    } else {
+        return Ok(());
+    };
+    Err(BadName { name: name.to_owned(), fault })
 }
 
 impl Role {
@@ -229,7 +257,7 @@ mod tests {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }
         for bad in ["", " ", "ada ", "a\nb", "\u{1b}[31m", &"x".repeat(65)] {
-            assert_eq!(check_name(bad), Err(BadName), "{bad}");
+            assert!(check_name(bad).is_err(), "{bad}");
         }
     }
 
