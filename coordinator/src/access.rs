@@ -134,6 +134,11 @@ enum NameFault {
     Spaces,
     #[error("remove its control characters")]
     Control,
+    #[error(
+        "commands take a number for the token with that number; add a letter, for example `s7` \
+         for `7`"
+    )]
+    Number,
 }
 
 /// The start of a name in quotes, with unprintable characters escaped.
@@ -143,7 +148,13 @@ fn quoted(name: &str) -> String {
     format!("{start:?}{ellipsis}")
 }
 
-/// Checks the name of a new token.
+/// Whether a name could be read as the number of a token.
+fn is_number(name: &str) -> bool {
+    let digits = name.strip_prefix(['+', '-']).unwrap_or(name);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Checks the name of a new token. Tokens from before a rule keep their names.
 pub fn check_name(name: &str) -> Result<(), BadName> {
     let fault = if !(1..=MAX_NAME_LENGTH).contains(&name.chars().count()) {
         NameFault::Length
@@ -151,6 +162,8 @@ pub fn check_name(name: &str) -> Result<(), BadName> {
         NameFault::Spaces
     } else if name.chars().any(char::is_control) {
         NameFault::Control
+    } else if is_number(name) {
+        NameFault::Number
     } else {
         return Ok(());
     };
@@ -258,6 +271,17 @@ mod tests {
         }
         for bad in ["", " ", "ada ", "a\nb", "\u{1b}[31m", &"x".repeat(65)] {
             assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_are_no_numbers() {
+        for good in ["s7", "7b", "7 8", "-", "+", "7.0"] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for bad in ["7", "007", "+7", "-7", "99999999999999999999"] {
+            let error = check_name(bad).unwrap_err().to_string();
+            assert!(error.contains("add a letter"), "{bad}: {error}");
         }
     }
 

@@ -68,6 +68,7 @@ fn invalid_arguments_are_explained() {
     refuses("token create", &["--role"]);
     refuses("token create --role king", &["king", "organiser"]);
     refuses("token create --role player --name=", &["1 to 64 characters"]);
+    refuses("token create --role player --name 7", &["\"7\"", "add a letter"]);
     refuses("token create --role player --expires yesterday", &["yesterday", "90d"]);
     refuses("token create --role player --expires 2001-01-01T00:00:00Z", &["--expires"]);
     refuses("token rotate 3 --overlap soon", &["soon", "30min"]);
