@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 
 use arbiter_proto::ids::TokenId;
+use arbiter_replay::is_invisible;
 use axum::http::HeaderMap;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sqlx::{Error, PgExecutor, PgPool};
@@ -132,8 +133,11 @@ enum NameFault {
     Length,
     #[error("remove the spaces at its ends")]
     Spaces,
-    #[error("remove its control characters")]
-    Control,
+    #[error(
+        "remove U+{code:04X}, its character {position}, which is invisible or changes how the name \
+         is shown"
+    )]
+    Invisible { code: u32, position: usize },
     #[error(
         "commands take a number for the token with that number; add a letter, for example `s7` \
          for `7`"
@@ -160,8 +164,10 @@ pub fn check_name(name: &str) -> Result<(), BadName> {
         NameFault::Length
     } else if name.trim() != name {
         NameFault::Spaces
-    } else if name.chars().any(char::is_control) {
-        NameFault::Control
+    } else if let Some((character, position)) =
+        name.chars().zip(1..).find(|(character, _)| is_invisible(*character))
+    {
+        NameFault::Invisible { code: u32::from(character), position }
     } else if is_number(name) {
         NameFault::Number
     } else {
@@ -271,6 +277,20 @@ mod tests {
         }
         for bad in ["", " ", "ada ", "a\nb", "\u{1b}[31m", &"x".repeat(65)] {
             assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_have_no_characters_that_hide() {
+        for (bad, character) in [
+            ("zero\u{200b}width", "U+200B, its character 5,"),
+            ("evil\u{202e}gnp", "U+202E, its character 5,"),
+            ("Jan\u{a0}Kowalski", "U+00A0, its character 4,"),
+            ("a\nb", "U+000A, its character 2,"),
+        ] {
+            let error = check_name(bad).unwrap_err().to_string();
+            assert!(error.contains(character), "{error}");
+            assert!(!error.contains(is_invisible), "{error:?}");
         }
     }
 
