@@ -142,6 +142,10 @@ fn tokens_are_rotated_and_expire() {
     let again = site.call(&site.admin, &["token", "create", "--role", "player", "--name", "ada"]);
     let taken = format!("token {id} of role organiser has the name ada: choose another name");
     refused(&again, 2, &taken);
+    let create_upper = ["token", "create", "--role", "player", "--name", "Ada"];
+    let same =
+        format!("token {id} of role organiser has the name ada, which differs from Ada only");
+    refused(&site.call(&site.admin, &create_upper), 2, &same);
     refused(&site.call(&site.admin, &["token", "rotate", "eve"]), 2, "no valid token `eve`");
     refused(&site.call(&third, &["token", "rotate", &id]), 3, "role admin");
     site.succeed(&["token", "rotate", &id]);

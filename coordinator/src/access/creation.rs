@@ -1,11 +1,13 @@
-//! Creates tokens, each with a name that no other valid token has.
+//! Creates tokens, each with a name that no other valid token has. Names that differ only in upper
+//! and lower case count as the same, because people confuse them.
 //!
 //! Two requests could choose the same name at the same time, so the creation of tokens holds a lock
 //! of the database until its transaction ends. A unique index cannot replace the lock: an expired
 //! token frees its name, and an index does not know the time. Tokens from before this rule may
-//! share a name; they stay as they are.
+//! share a name; they stay as they are. Names are compared here and not in a statement, because a
+//! database with the locale C, such as the private one, knows the case of ASCII letters only.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use arbiter_proto::ids::TokenId;
@@ -90,8 +92,13 @@ pub struct RefusedName {
 pub enum RefusalReason {
     /// It cannot be the name of a token.
     Invalid(BadName),
-    /// The request has it before, on this line of the caller's list.
-    Repeated(Option<u64>),
+    /// The request has it before.
+    Repeated {
+        /// The earlier name, which may differ in case.
+        earlier: String,
+        /// Its line in the caller's list.
+        line: Option<u64>,
+    },
     /// This valid token has it.
     Taken(TokenLabel),
 }
@@ -124,21 +131,37 @@ impl fmt::Display for RefusedName {
                 f.write_str("write a name or remove the line")
             }
             RefusalReason::Invalid(error) => write!(f, "{error}"),
-            RefusalReason::Repeated(Some(first)) => {
-                write!(f, "leave out {name}, which is also on line {first}")
+            RefusalReason::Repeated { earlier, line } => {
+                f.write_str(&correction(name, earlier))?;
+                match line {
+                    Some(line) => write!(f, ", which is also on line {line}"),
+                    None => f.write_str(", which the request has before"),
+                }
             }
-            RefusalReason::Repeated(None) => {
-                write!(f, "leave out {name}, which the request has before")
+            RefusalReason::Taken(TokenLabel { id, role, name: other }) if line.is_some() => {
+                write!(f, "{}, the name of token {id} ({role})", correction(name, other))
             }
-            RefusalReason::Taken(TokenLabel { id, role, name }) if line.is_some() => {
-                write!(f, "leave out {name}, the name of token {id} ({role})")
+            RefusalReason::Taken(TokenLabel { id, role, name: other }) => {
+                write!(f, "token {id} of role {role} has the name {other}")?;
+                if other != name {
+                    write!(f, ", which differs from {name} only in upper and lower case")?;
+                }
+                write!(
+                    f,
+                    ": choose another name, or give that token a new secret with `arbiter token \
+                     rotate {id}`"
+                )
             }
-            RefusalReason::Taken(TokenLabel { id, role, name }) => write!(
-                f,
-                "token {id} of role {role} has the name {name}: choose another name, or give that \
-                 token a new secret with `arbiter token rotate {id}`"
-            ),
         }
+    }
+}
+
+/// How to correct a list with this name, if there is another one that counts as the same.
+fn correction(name: &str, other: &str) -> String {
+    if name == other {
+        format!("leave out {name}")
+    } else {
+        format!("change {name}, which differs only in upper and lower case from {other}")
     }
 }
 
@@ -239,9 +262,7 @@ async fn check_names(
         let too_many = Some(names.len());
         return Err(RefusedNames { too_many, ..RefusedNames::default() }.into());
     }
-    // The database accepts no text with a zero byte, so it is not asked about invalid names.
-    let valid: Vec<_> = names.iter().filter(|name| check_name(name).is_ok()).cloned().collect();
-    let others = tokens::valid_with_names(&mut *db, &valid, now).await?;
+    let others = tokens::valid(&mut *db, now).await?;
     let names = refused_names(names, lines, others);
     if names.is_empty() { Ok(()) } else { Err(RefusedNames { names, too_many: None }.into()) }
 }
@@ -250,18 +271,18 @@ async fn check_names(
 fn refused_names(names: &[String], lines: &[u64], others: Vec<Token>) -> Vec<RefusedName> {
     let mut taken = HashMap::<String, TokenLabel>::new();
     for token in others {
-        taken.entry(token.name.clone()).or_insert_with(|| token.into());
+        taken.entry(folded(&token.name)).or_insert_with(|| token.into());
     }
     let line = |index: usize| lines.get(index).copied();
-    let mut indices = HashMap::<&str, usize>::new();
+    let mut indices = HashMap::<String, usize>::new();
     let mut refused = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        let first = *indices.entry(name).or_insert(index);
+        let first = *indices.entry(folded(name)).or_insert(index);
         let reason = if let Err(error) = check_name(name) {
             RefusalReason::Invalid(error)
         } else if first != index {
-            RefusalReason::Repeated(line(first))
-        } else if let Some(label) = taken.get(name) {
+            RefusalReason::Repeated { earlier: names[first].clone(), line: line(first) }
+        } else if let Some(label) = taken.get(&folded(name)) {
             RefusalReason::Taken(label.clone())
         } else {
             continue;
@@ -277,13 +298,20 @@ async fn free_name(
     name: &str,
     now: OffsetDateTime,
 ) -> Result<String, CreateTokenError> {
+    let others = tokens::valid(&mut *db, now).await?;
+    let taken: HashSet<_> = others.iter().map(|token| folded(&token.name)).collect();
     let mut candidate = name.to_owned();
     let mut number = 2;
-    while !tokens::valid_with_names(&mut *db, &[candidate.clone()], now).await?.is_empty() {
+    while taken.contains(&folded(&candidate)) {
         candidate = format!("{name}-{number}");
         number += 1;
     }
     Ok(candidate)
+}
+
+/// A name without the difference of upper and lower case.
+fn folded(name: &str) -> String {
+    name.to_lowercase()
 }
 
 #[cfg(test)]
@@ -338,6 +366,26 @@ mod tests {
         );
         let repeated = problems(&["bob", "bob"], &[], Vec::new());
         assert_eq!(repeated, ["leave out bob, which the request has before"]);
+    }
+
+    #[test]
+    fn names_that_differ_only_in_case_count_as_the_same() {
+        let names = ["Ada", "bob", "BOB", "\u{17b}aneta"];
+        let others = || vec![token(7, "ada"), token(8, "\u{17c}aneta"), token(9, "Zaneta")];
+        let case = "which differs only in upper and lower case from";
+        assert_eq!(
+            problems(&names, &[1, 2, 3, 4], others()),
+            [
+                format!("line 1: change Ada, {case} ada, the name of token 7 (player)"),
+                format!("line 3: change BOB, {case} bob, which is also on line 2"),
+                format!(
+                    "line 4: change \u{17b}aneta, {case} \u{17c}aneta, the name of token 8 (player)"
+                ),
+            ]
+        );
+        let single = problems(&["Ada"], &[], others());
+        let text = "token 7 of role player has the name ada, which differs from Ada only in upper";
+        assert!(single[0].starts_with(text), "{single:?}");
     }
 
     #[test]
