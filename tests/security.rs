@@ -12,13 +12,14 @@ use std::process::{Command, Output};
 
 use arbiter_coordinator::postgres::Durability;
 use serde_json::Value;
+use sqlx::{Connection as _, PgConnection};
 use support::service::{Database, Service, done, free_address};
 use support::{Bots, arbiter};
 use tempfile::TempDir;
 
 /// A coordinator with pages.
 struct Site {
-    _database: Database,
+    database: Database,
     coordinator: Service,
     grpc: SocketAddr,
     http: SocketAddr,
@@ -37,7 +38,7 @@ impl Site {
         command.args(["--http", &http.to_string(), "--trust-proxy", "127.0.0.0/8"]);
         let mut coordinator = Service::start(&mut command, &directory.path().join("log"));
         coordinator.wait_for_log("serving");
-        Self { _database: database, coordinator, grpc, http, admin, directory }
+        Self { database, coordinator, grpc, http, admin, directory }
     }
 
     fn call(&self, token: &str, words: &[&str]) -> Output {
@@ -75,6 +76,31 @@ impl Site {
         let mut response = String::new();
         stream.read_to_string(&mut response).unwrap();
         response
+    }
+
+    /// A page that the holder of a session's cookie sees.
+    fn page(&self, path: &str, cookie: &str) -> String {
+        let mut stream = TcpStream::connect(self.http).unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n",
+            self.http
+        )
+        .unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
+    }
+
+    /// Renames a token directly in the database.
+    #[tokio::main(flavor = "current_thread")]
+    async fn rename(&self, from: &str, to: &str) {
+        let options = self.database.postgres.options("postgres");
+        let mut connection = PgConnection::connect_with(&options).await.unwrap();
+        let statement = "UPDATE tokens SET name = $2 WHERE name = $1";
+        let query = sqlx::query(statement).bind(from).bind(to);
+        assert_eq!(query.execute(&mut connection).await.unwrap().rows_affected(), 1);
+        connection.close().await.unwrap();
     }
 
     fn close(mut self) {
@@ -116,6 +142,10 @@ fn tokens_are_rotated_and_expire() {
     let again = site.call(&site.admin, &["token", "create", "--role", "player", "--name", "ada"]);
     let taken = format!("token {id} of role organiser has the name ada: choose another name");
     refused(&again, 2, &taken);
+    let create_upper = ["token", "create", "--role", "player", "--name", "Ada"];
+    let same =
+        format!("token {id} of role organiser has the name ada, which differs from Ada only");
+    refused(&site.call(&site.admin, &create_upper), 2, &same);
     refused(&site.call(&site.admin, &["token", "rotate", "eve"]), 2, "no valid token `eve`");
     refused(&site.call(&third, &["token", "rotate", &id]), 3, "role admin");
     site.succeed(&["token", "rotate", &id]);
@@ -125,6 +155,23 @@ fn tokens_are_rotated_and_expire() {
     site.succeed(&["token", "create", "--role", "player", "--name", "ada"]);
     assert!(!lets_in(&third), "both secrets are invalid");
     refused(&site.call(&site.admin, &["token", "rotate", &id]), 2, "no valid token");
+    site.close();
+}
+
+#[test]
+fn tokens_from_before_the_rules_of_names_keep_working() {
+    let site = Site::open();
+    let ada = site.succeed(&["token", "create", "--role", "player", "--name", "ada"]);
+    site.rename("ada", "ada\u{202e}lovelace");
+    let login = site.log_in(ada.trim(), "192.0.2.1");
+    let cookie = login.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap();
+    let page = site.page("/me", cookie);
+    assert!(page.contains("ada\u{fffd}lovelace") && !page.contains('\u{202e}'), "{page}");
+    let rotated = site.call(&site.admin, &["token", "rotate", "ada\u{202e}lovelace"]);
+    assert!(done(&rotated).starts_with("arb_"));
+    let message = String::from_utf8_lossy(&rotated.stderr);
+    assert!(message.contains("ada\u{fffd}lovelace"), "{message:?}");
+    site.succeed(&["token", "revoke", "ada\u{202e}lovelace"]);
     site.close();
 }
 
@@ -185,12 +232,16 @@ fn a_list_of_players_is_invited_as_a_whole_or_not_at_all() {
     };
     let tokens = || site.json(&["token", "list", "--role", "player"]).len();
     let list = path("class.csv");
-    fs::write(&list, "name\nbob\neve\nbob\n").unwrap();
-    refused(&organise(&[&list]), 2, "class.csv: write each name once: bob is on lines 2 and 4");
-    fs::write(&list, "zoe\nada\nadmin\n").unwrap();
+    let names =
+        "name,email\r\nzoe,z@b\r\n\r\nada,a@b\r\nzoe,y@b\r\na\tb,x@b\r\n,w@b\r\nadmin,v@b\r\n";
+    fs::write(&list, names).unwrap();
     let refusal = organise(&[&list]);
-    for label in ["ada (token ", ", organiser)", "admin (token ", "choose other names"] {
-        refused(&refusal, 2, label);
+    for problem in [
+        "class.csv: no token was created: line 4: leave out ada, the name of token ",
+        " (organiser); line 5: leave out zoe, which is also on line 2; line 6: \"a\\tb\" cannot be",
+        "; line 7: write a name or remove the line; line 8: leave out admin, the name of token ",
+    ] {
+        refused(&refusal, 2, problem);
     }
     assert_eq!(tokens(), 0, "zoe has no token either");
 

@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 
 use arbiter_proto::ids::TokenId;
+use arbiter_replay::is_invisible;
 use axum::http::HeaderMap;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sqlx::{Error, PgExecutor, PgPool};
@@ -114,19 +115,65 @@ pub enum BadSecret {
     Characters,
 }
 
-/// A text that cannot be the name of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
-#[error(
-    "a token's name must have 1 to 64 characters, no control characters and no spaces at its ends"
-)]
-pub struct BadName;
+/// Maximum length of the name of a token, in characters.
+const MAX_NAME_LENGTH: usize = 64;
 
-/// Checks the name of a token.
+/// A text that cannot be the name of a new token.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[error("{} cannot be the name of a token: {fault}", quoted(.name))]
+pub struct BadName {
+    name: String,
+    fault: NameFault,
+}
+
+/// What is wrong with the name of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
+enum NameFault {
+    #[error("use 1 to {max} characters", max = MAX_NAME_LENGTH)]
+    Length,
+    #[error("remove the spaces at its ends")]
+    Spaces,
+    #[error(
+        "remove U+{code:04X}, its character {position}, which is invisible or changes how the name \
+         is shown"
+    )]
+    Invisible { code: u32, position: usize },
+    #[error(
+        "commands take a number for the token with that number; add a letter, for example `s7` \
+         for `7`"
+    )]
+    Number,
+}
+
+/// The start of a name in quotes, with unprintable characters escaped.
+fn quoted(name: &str) -> String {
+    let start: String = name.chars().take(MAX_NAME_LENGTH).collect();
+    let ellipsis = if start.len() < name.len() { "…" } else { "" };
+    format!("{start:?}{ellipsis}")
+}
+
+/// Whether a name could be read as the number of a token.
+fn is_number(name: &str) -> bool {
+    let digits = name.strip_prefix(['+', '-']).unwrap_or(name);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Checks the name of a new token. Tokens from before a rule keep their names.
 pub fn check_name(name: &str) -> Result<(), BadName> {
-    let is_valid = (1..=64).contains(&name.chars().count())
-        && !name.chars().any(char::is_control)
-        && name.trim() == name;
-    if is_valid { Ok(()) } else { Err(BadName) }
+    let fault = if !(1..=MAX_NAME_LENGTH).contains(&name.chars().count()) {
+        NameFault::Length
+    } else if name.trim() != name {
+        NameFault::Spaces
+    } else if let Some((character, position)) =
+        name.chars().zip(1..).find(|(character, _)| is_invisible(*character))
+    {
+        NameFault::Invisible { code: u32::from(character), position }
+    } else if is_number(name) {
+        NameFault::Number
+    } else {
+        return Ok(());
+    };
+    Err(BadName { name: name.to_owned(), fault })
 }
 
 impl Role {
@@ -229,7 +276,32 @@ mod tests {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }
         for bad in ["", " ", "ada ", "a\nb", "\u{1b}[31m", &"x".repeat(65)] {
-            assert_eq!(check_name(bad), Err(BadName), "{bad}");
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_have_no_characters_that_hide() {
+        for (bad, character) in [
+            ("zero\u{200b}width", "U+200B, its character 5,"),
+            ("evil\u{202e}gnp", "U+202E, its character 5,"),
+            ("Jan\u{a0}Kowalski", "U+00A0, its character 4,"),
+            ("a\nb", "U+000A, its character 2,"),
+        ] {
+            let error = check_name(bad).unwrap_err().to_string();
+            assert!(error.contains(character), "{error}");
+            assert!(!error.contains(is_invisible), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_no_numbers() {
+        for good in ["s7", "7b", "7 8", "-", "+", "7.0"] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for bad in ["7", "007", "+7", "-7", "99999999999999999999"] {
+            let error = check_name(bad).unwrap_err().to_string();
+            assert!(error.contains("add a letter"), "{bad}: {error}");
         }
     }
 

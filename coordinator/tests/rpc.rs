@@ -8,7 +8,7 @@ mod beacon;
 mod grpc_client;
 mod support;
 
-use arbiter_coordinator::access::Role;
+use arbiter_coordinator::access::{self, Role};
 use arbiter_coordinator::queue::LeasePolicy;
 use arbiter_games::Seed;
 use arbiter_proto::v1::coordinator_message::Payload as CoordinatorPayload;
@@ -32,6 +32,7 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
 use grpc_client::{Server, TIMEOUT, Worker, report};
+use support::START;
 
 #[tokio::test]
 async fn a_players_bot_from_before_there_were_handles_keeps_its_plain_name() {
@@ -270,10 +271,17 @@ async fn a_worker_with_a_revoked_token_is_disconnected() {
     // Its number never becomes the name of another token.
     let role = "player".to_owned();
     let named = CreateTokenRequest { role, name: id.to_string(), ..Default::default() };
-    let named = tokens.create_token(named).await.unwrap().into_inner();
+    let refusal = tokens.create_token(named).await.unwrap_err();
+    assert_eq!(refusal.code(), Code::InvalidArgument, "{refusal}");
+    // A token from before this rule may have it, and keeps working.
+    let pool = &server.database.pool;
+    let (numbered, secret) =
+        access::create(pool, Role::Player, &id.to_string(), START).await.unwrap();
     let again = RevokeTokenRequest { token: id.to_string(), ..Default::default() };
     assert_eq!(tokens.revoke_token(again).await.unwrap_err().code(), Code::NotFound);
-    tokens.revoke_token(RevokeTokenRequest { id: named.id, ..Default::default() }).await.unwrap();
+    assert!(access::find(pool, &secret, START).await.unwrap().is_some());
+    let by_number = RevokeTokenRequest { id: numbered.0, ..Default::default() };
+    tokens.revoke_token(by_number).await.unwrap();
     let result = tokio::time::timeout(TIMEOUT, worker.incoming.message()).await.unwrap();
     assert_eq!(result.unwrap_err().code(), Code::Unauthenticated);
     server.stop().await;

@@ -12,6 +12,22 @@ pub fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Whether a character is invisible or changes how the text around it is shown, so that two texts
+/// that differ could look the same: a control character, a space or line break other than U+0020,
+/// or a character that is shown as nothing (Unicode's `Default_Ignorable_Code_Point`, format
+/// controls and blank letters). Every bidirectional control is one of them.
+pub fn is_invisible(c: char) -> bool {
+    is_bidi_control(c)
+        || c.is_control()
+        || (c.is_whitespace() && c != ' ')
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// A text with U+FFFD in place of each bidirectional control.
 pub fn without_bidi_controls(text: String) -> String {
     if !text.contains(is_bidi_control) {
@@ -57,5 +73,20 @@ mod tests {
         assert_eq!(without_bidi_controls(text.to_owned()), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
         let other = "Zażółć – שלום ♠\u{200d}\n";
         assert_eq!(without_bidi_controls(other.to_owned()), other);
+    }
+
+    #[test]
+    fn invisible_characters_are_known_and_letters_of_any_script_are_visible() {
+        let controls = "\0\t\n\u{7f}\u{85}\u{ad}\u{61c}\u{200b}\u{200d}\u{202e}\u{2060}";
+        let blanks = "\u{a0}\u{2028}\u{3164}\u{feff}\u{fe0f}";
+        for c in controls.chars().chain(blanks.chars()) {
+            assert!(is_invisible(c), "{c:?}");
+        }
+        for c in (0..=0x10_ffff).filter_map(char::from_u32).filter(|c| is_bidi_control(*c)) {
+            assert!(is_invisible(c), "{c:?}");
+        }
+        for c in "Ada Żółć שלום علي 王 한글 e\u{301} ♠ - 🎲".chars() {
+            assert!(!is_invisible(c), "{c:?}");
+        }
     }
 }

@@ -20,6 +20,7 @@ use super::time_arg::{TimeArg, micros, span, time_arg};
 use crate::failure::Failure;
 use crate::output::{
     Columns, eprint_line, fields, merge, moment, moment_json, non_empty, print, print_line,
+    printable,
 };
 
 /// Create, list, rotate and revoke access tokens (for administrators; organisers: of players).
@@ -126,7 +127,8 @@ impl Create {
             }
             return print(|out| out.json(&object));
         }
-        eprint_line(&format!("token {id} for {role} {name}; it cannot be shown again"));
+        let created = format!("token {id} for {role} {name}; it cannot be shown again");
+        eprint_line(&printable(&created));
         print_line(token)
     }
 }
@@ -194,9 +196,9 @@ impl Rotate {
                 0 => "the previous secret is no longer valid".to_owned(),
                 until => format!("the previous secret is valid until {}", moment(until)),
             };
-            eprint_line(&format!(
+            eprint_line(&printable(&format!(
                 "token {id} for {role} {name}; it cannot be shown again; {validity}"
-            ));
+            )));
             out.line(token)
         })
     }

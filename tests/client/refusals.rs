@@ -68,6 +68,9 @@ fn invalid_arguments_are_explained() {
     refuses("token create", &["--role"]);
     refuses("token create --role king", &["king", "organiser"]);
     refuses("token create --role player --name=", &["1 to 64 characters"]);
+    let hidden = "token create --role player --name evil\u{202e}gnp";
+    refuses(hidden, &["evil\\u{202e}gnp", "U+202E, its character 5"]);
+    refuses("token create --role player --name 7", &["\"7\"", "add a letter"]);
     refuses("token create --role player --expires yesterday", &["yesterday", "90d"]);
     refuses("token create --role player --expires 2001-01-01T00:00:00Z", &["--expires"]);
     refuses("token rotate 3 --overlap soon", &["soon", "30min"]);
@@ -110,6 +113,10 @@ fn tokens_are_shown_once_and_sent_with_every_call() {
     assert!(stderr.contains("the previous secret is valid until 2001-09-09"), "{stderr}");
     let calls = server.received.lock().unwrap().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("rotate cellar 7200000000"));
+    // A token from before the rules of names may have characters that reorder the text around it.
+    let rotated = run(&server, &["token", "rotate", "evil\u{202e}gnp"]);
+    let stderr = String::from_utf8_lossy(&rotated.stderr);
+    assert!(stderr.contains("evil\u{fffd}gnp") && !stderr.contains('\u{202e}'), "{stderr:?}");
     assert_eq!(succeed(&server, &["token", "revoke", "2"]), "token 2 was revoked\n");
     let calls = &server.received.lock().unwrap().calls;
     assert_eq!(calls.last().map(String::as_str), Some("revoke 2"));

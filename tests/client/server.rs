@@ -554,7 +554,7 @@ impl TokenService for Scripted {
         Ok(Response::new(RotateTokenResponse {
             id: 2,
             role: "worker".to_owned(),
-            name: "cellar".to_owned(),
+            name: token.clone(),
             token: "arb_other".to_owned(),
             previous_valid_until_us: 1_000_000_000_000_000,
         }))

@@ -33,11 +33,12 @@ fn organisers_invite_players_and_print_their_cards() {
     assert_eq!(players(), 1);
     let form = format!("csrf={}&names=bob", "0".repeat(64));
     assert_eq!(organiser.post("/invitations", &form, &[]).status, 403);
-    let (status, page) = invite(&organiser, "bob\r\nada\r\n<b>eve\r\nbob\r\n");
+    let (status, page) = invite(&organiser, "bob\r\nada\r\n<b>eve\r\nbob\r\na\tb\r\n");
     assert_eq!(status, 409, "{page}");
     for problem in [
-        "Line 2: ada already has a token; leave the name out.",
-        "Line 4: bob is also on line 1; leave one out.",
+        "Line 2: leave out ada, the name of token ",
+        "Line 4: leave out bob, which is also on line 1.",
+        "Line 5: \"a\\tb\" cannot be the name of a token",
     ] {
         assert!(text(&page).contains(problem), "{problem}: {page}");
     }

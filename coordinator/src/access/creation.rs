@@ -1,11 +1,13 @@
-//! Creates tokens, each with a name that no other valid token has.
+//! Creates tokens, each with a name that no other valid token has. Names that differ only in upper
+//! and lower case count as the same, because people confuse them.
 //!
 //! Two requests could choose the same name at the same time, so the creation of tokens holds a lock
 //! of the database until its transaction ends. A unique index cannot replace the lock: an expired
 //! token frees its name, and an index does not know the time. Tokens from before this rule may
-//! share a name; they stay as they are.
+//! share a name; they stay as they are. Names are compared here and not in a statement, because a
+//! database with the locale C, such as the private one, knows the case of ASCII letters only.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use arbiter_proto::ids::TokenId;
@@ -14,7 +16,7 @@ use sqlx::{Error, PgConnection};
 use thiserror::Error as ThisError;
 use time::OffsetDateTime;
 
-use super::{Role, Secret, Token, check_name, handle};
+use super::{BadName, Role, Secret, Token, check_name, handle};
 use crate::db::{audit_log, tokens};
 
 /// Maximum number of tokens that one request creates.
@@ -65,17 +67,40 @@ pub enum CreateTokenError {
     Names(#[from] RefusedNames),
 }
 
-/// The names for which no tokens can be created, by reason. At least one list has a name.
+/// Why no token is created: at least one name is refused, or there are too many names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusedNames {
-    /// They are not names of tokens.
-    pub invalid: Vec<String>,
-    /// The request has them twice.
-    pub repeated: Vec<String>,
-    /// Valid tokens have them.
-    pub taken: Vec<TokenLabel>,
+    /// The refused names, in the order of the request.
+    pub names: Vec<RefusedName>,
     /// The number of names, if it is more than [`MAX_TOKENS`].
     pub too_many: Option<usize>,
+}
+
+/// A name for which no token can be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedName {
+    /// Its line in the caller's list, from 1. `None`: the caller has no list.
+    pub line: Option<u64>,
+    /// The name.
+    pub name: String,
+    /// Why it is refused.
+    pub reason: RefusalReason,
+}
+
+/// Why a name is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// It cannot be the name of a token.
+    Invalid(BadName),
+    /// The request has it before.
+    Repeated {
+        /// The earlier name, which may differ in case.
+        earlier: String,
+        /// Its line in the caller's list.
+        line: Option<u64>,
+    },
+    /// This valid token has it.
+    Taken(TokenLabel),
 }
 
 /// A token in a message.
@@ -95,16 +120,63 @@ impl From<Token> for TokenLabel {
     }
 }
 
-impl fmt::Display for TokenLabel {
+impl fmt::Display for RefusedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, role, name } = self;
-        write!(f, "{name} (token {id}, {role})")
+        let Self { line, name, reason } = self;
+        if let Some(line) = line {
+            write!(f, "line {line}: ")?;
+        }
+        match reason {
+            RefusalReason::Invalid(_) if name.is_empty() && line.is_some() => {
+                f.write_str("write a name or remove the line")
+            }
+            RefusalReason::Invalid(error) => write!(f, "{error}"),
+            RefusalReason::Repeated { earlier, line } => {
+                f.write_str(&correction(name, earlier))?;
+                match line {
+                    Some(line) => write!(f, ", which is also on line {line}"),
+                    None => f.write_str(", which the request has before"),
+                }
+            }
+            RefusalReason::Taken(TokenLabel { id, role, name: other }) if line.is_some() => {
+                write!(f, "{}, the name of token {id} ({role})", correction(name, other))
+            }
+            RefusalReason::Taken(TokenLabel { id, role, name: other }) => {
+                write!(f, "token {id} of role {role} has the name {other}")?;
+                if other != name {
+                    write!(f, ", which differs from {name} only in upper and lower case")?;
+                }
+                write!(
+                    f,
+                    ": choose another name, or give that token a new secret with `arbiter token \
+                     rotate {id}`"
+                )
+            }
+        }
+    }
+}
+
+/// How to correct a list with this name, if there is another one that counts as the same.
+fn correction(name: &str, other: &str) -> String {
+    if name == other {
+        format!("leave out {name}")
+    } else {
+        format!("change {name}, which differs only in upper and lower case from {other}")
     }
 }
 
 impl RefusedNames {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// Whether other tokens have some of the names.
+    pub fn has_taken(&self) -> bool {
+        self.names.iter().any(|name| matches!(name.reason, RefusalReason::Taken(_)))
+    }
+
+    /// The error messages, in the order of the request.
+    pub fn problems(&self) -> Vec<String> {
+        let too_many = self.too_many.map(|number| {
+            format!("{number} names are too many for one request: send at most {MAX_TOKENS}")
+        });
+        too_many.into_iter().chain(self.names.iter().map(ToString::to_string)).collect()
     }
 }
 
@@ -112,42 +184,12 @@ impl std::error::Error for RefusedNames {}
 
 impl fmt::Display for RefusedNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut reasons = Vec::new();
-        if let Some(number) = self.too_many {
-            reasons.push(format!(
-                "{number} names are too many for one request: send at most {MAX_TOKENS}"
-            ));
-        }
-        if !self.invalid.is_empty() {
-            let names = listed(self.invalid.iter().map(|name| format!("{name:?}")));
-            reasons.push(format!("{}: {names}", super::BadName));
-        }
-        if !self.repeated.is_empty() {
-            let names = listed(self.repeated.iter().cloned());
-            reasons.push(format!("these names are repeated: {names}"));
-        }
-        match &self.taken[..] {
-            [] => {}
-            [TokenLabel { id, role, name }] => reasons.push(format!(
-                "token {id} of role {role} has the name {name}: choose another name, or give that \
-                 token a new secret with `arbiter token rotate {id}`"
-            )),
-            taken => reasons.push(format!(
-                "other tokens have these names: {}; choose other names, or give these tokens new \
-                 secrets with `arbiter token rotate`",
-                listed(taken.iter().map(ToString::to_string))
-            )),
-        }
-        f.write_str(&reasons.join("; "))
+        let problems = self.problems();
+        let more = problems.len().saturating_sub(MAX_LISTED);
+        let shown: Vec<_> = problems.into_iter().take(MAX_LISTED).collect();
+        f.write_str(&shown.join("; "))?;
+        if more == 0 { Ok(()) } else { write!(f, "; and {more} more") }
     }
-}
-
-/// Names in a message, separated by commas.
-fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
-    let more = names.len().saturating_sub(MAX_LISTED);
-    let names: Vec<_> = names.take(MAX_LISTED).collect();
-    let text = names.join(", ");
-    if more == 0 { text } else { format!("{text} and {more} more") }
 }
 
 /// Creates a token in the caller's transaction, and records it in the audit log.
@@ -160,7 +202,7 @@ pub async fn create_one(
     tokens::lock_names(&mut *db).await?;
     let name = match name {
         Name::Exact(name) => {
-            check_names(&mut *db, &[name.to_owned()], now).await?;
+            check_names(&mut *db, &[name.to_owned()], &[], now).await?;
             name.to_owned()
         }
         Name::Numbered(name) => free_name(&mut *db, name, now).await?,
@@ -169,15 +211,16 @@ pub async fn create_one(
 }
 
 /// Creates a token for each of these names in the caller's transaction, all or none, and records
-/// them in the audit log.
+/// them in the audit log. `lines` are the lines of the names in the caller's list, if it has one.
 pub async fn create_all(
     db: &mut PgConnection,
     names: &[String],
+    lines: &[u64],
     terms: Terms,
     now: OffsetDateTime,
 ) -> Result<Vec<NewToken>, CreateTokenError> {
     tokens::lock_names(&mut *db).await?;
-    check_names(&mut *db, names, now).await?;
+    check_names(&mut *db, names, lines, now).await?;
     let mut created = Vec::with_capacity(names.len());
     for name in names {
         created.push(store(&mut *db, name.clone(), terms, now).await?);
@@ -212,26 +255,41 @@ fn detail(role: Role, name: &str, expires_at: Option<OffsetDateTime>) -> Value {
 async fn check_names(
     db: &mut PgConnection,
     names: &[String],
+    lines: &[u64],
     now: OffsetDateTime,
 ) -> Result<(), CreateTokenError> {
     if names.len() > MAX_TOKENS {
         let too_many = Some(names.len());
         return Err(RefusedNames { too_many, ..RefusedNames::default() }.into());
     }
-    let mut refused = RefusedNames::default();
-    let mut seen = HashSet::new();
-    for name in names {
-        if check_name(name).is_err() {
-            refused.invalid.push(name.clone());
-        } else if !seen.insert(name) && !refused.repeated.contains(name) {
-            refused.repeated.push(name.clone());
-        }
+    let others = tokens::valid(&mut *db, now).await?;
+    let names = refused_names(names, lines, others);
+    if names.is_empty() { Ok(()) } else { Err(RefusedNames { names, too_many: None }.into()) }
+}
+
+/// The refused ones of these names. `others` are valid tokens, oldest first.
+fn refused_names(names: &[String], lines: &[u64], others: Vec<Token>) -> Vec<RefusedName> {
+    let mut taken = HashMap::<String, TokenLabel>::new();
+    for token in others {
+        taken.entry(folded(&token.name)).or_insert_with(|| token.into());
     }
-    // The database accepts no text with a zero byte, so it is not asked about invalid names.
-    let valid: Vec<_> = seen.into_iter().cloned().collect();
-    let taken = tokens::valid_with_names(&mut *db, &valid, now).await?;
-    refused.taken = taken.into_iter().map(TokenLabel::from).collect();
-    if refused.is_empty() { Ok(()) } else { Err(refused.into()) }
+    let line = |index: usize| lines.get(index).copied();
+    let mut indices = HashMap::<String, usize>::new();
+    let mut refused = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let first = *indices.entry(folded(name)).or_insert(index);
+        let reason = if let Err(error) = check_name(name) {
+            RefusalReason::Invalid(error)
+        } else if first != index {
+            RefusalReason::Repeated { earlier: names[first].clone(), line: line(first) }
+        } else if let Some(label) = taken.get(&folded(name)) {
+            RefusalReason::Taken(label.clone())
+        } else {
+            continue;
+        };
+        refused.push(RefusedName { line: line(index), name: name.clone(), reason });
+    }
+    refused
 }
 
 /// This name, with the least number from 2 that makes it free if a valid token has it.
@@ -240,34 +298,102 @@ async fn free_name(
     name: &str,
     now: OffsetDateTime,
 ) -> Result<String, CreateTokenError> {
+    let others = tokens::valid(&mut *db, now).await?;
+    let taken: HashSet<_> = others.iter().map(|token| folded(&token.name)).collect();
     let mut candidate = name.to_owned();
     let mut number = 2;
-    while !tokens::valid_with_names(&mut *db, &[candidate.clone()], now).await?.is_empty() {
+    while taken.contains(&folded(&candidate)) {
         candidate = format!("{name}-{number}");
         number += 1;
     }
     Ok(candidate)
 }
 
+/// A name without the difference of upper and lower case.
+fn folded(name: &str) -> String {
+    name.to_lowercase()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn one_message_lists_all_names_that_are_refused() {
-        let taken = |id| TokenLabel { id: TokenId(id), role: Role::Player, name: "ada".into() };
-        let mut refused = RefusedNames { taken: vec![taken(7)], ..RefusedNames::default() };
-        assert_eq!(
-            refused.to_string(),
-            "token 7 of role player has the name ada: choose another name, or give that token a \
-             new secret with `arbiter token rotate 7`"
-        );
-        refused.taken.push(taken(8));
-        refused.repeated = (0..50).map(|number| format!("bob{number}")).collect();
-        refused.invalid.push("a\nb".into());
-        let text = refused.to_string();
-        for part in ["\"a\\nb\"", "bob0, bob1, ", "bob39 and 10 more", "ada (token 8, player)"] {
-            assert!(text.contains(part), "{text}");
+    /// A valid token with this name.
+    fn token(id: i32, name: &str) -> Token {
+        Token {
+            id: TokenId(id),
+            role: Role::Player,
+            name: name.to_owned(),
+            created_at: OffsetDateTime::UNIX_EPOCH,
+            revoked_at: None,
+            expires_at: None,
+            used_at: None,
+            previous_valid_until: None,
+            handle: None,
         }
+    }
+
+    /// The error messages for the names of a request.
+    fn problems(names: &[&str], lines: &[u64], others: Vec<Token>) -> Vec<String> {
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        let names = refused_names(&names, lines, others);
+        RefusedNames { names, too_many: None }.problems()
+    }
+
+    #[test]
+    fn all_names_that_are_refused_are_reported_with_their_lines() {
+        let names = ["bob", "ada", "", "bob", "a\nb", "eve", "ada"];
+        let lines = [2, 3, 5, 6, 7, 8, 9];
+        let reported = problems(&names, &lines, vec![token(7, "ada"), token(8, "ada")]);
+        assert_eq!(
+            reported[..3],
+            [
+                "line 3: leave out ada, the name of token 7 (player)",
+                "line 5: write a name or remove the line",
+                "line 6: leave out bob, which is also on line 2",
+            ]
+        );
+        assert!(reported[3].starts_with("line 7: \"a\\nb\" cannot be the name"), "{reported:?}");
+        assert_eq!(reported[4..], ["line 9: leave out ada, which is also on line 3"]);
+    }
+
+    #[test]
+    fn names_without_lines_are_reported_too() {
+        assert_eq!(
+            problems(&["ada"], &[], vec![token(7, "ada")]),
+            ["token 7 of role player has the name ada: choose another name, or give that token a \
+             new secret with `arbiter token rotate 7`",]
+        );
+        let repeated = problems(&["bob", "bob"], &[], Vec::new());
+        assert_eq!(repeated, ["leave out bob, which the request has before"]);
+    }
+
+    #[test]
+    fn names_that_differ_only_in_case_count_as_the_same() {
+        let names = ["Ada", "bob", "BOB", "\u{17b}aneta"];
+        let others = || vec![token(7, "ada"), token(8, "\u{17c}aneta"), token(9, "Zaneta")];
+        let case = "which differs only in upper and lower case from";
+        assert_eq!(
+            problems(&names, &[1, 2, 3, 4], others()),
+            [
+                format!("line 1: change Ada, {case} ada, the name of token 7 (player)"),
+                format!("line 3: change BOB, {case} bob, which is also on line 2"),
+                format!(
+                    "line 4: change \u{17b}aneta, {case} \u{17c}aneta, the name of token 8 (player)"
+                ),
+            ]
+        );
+        let single = problems(&["Ada"], &[], others());
+        let text = "token 7 of role player has the name ada, which differs from Ada only in upper";
+        assert!(single[0].starts_with(text), "{single:?}");
+    }
+
+    #[test]
+    fn a_message_has_a_limited_number_of_names() {
+        let names = vec!["bob".to_owned(); 52];
+        let names = refused_names(&names, &[], Vec::new());
+        let text = RefusedNames { names, too_many: None }.to_string();
+        assert_eq!(text.matches("leave out bob").count(), MAX_LISTED);
+        assert!(text.ends_with("; and 11 more"), "{text}");
     }
 }

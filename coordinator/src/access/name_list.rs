@@ -4,10 +4,11 @@
 //! `name`. Spreadsheets of some countries separate values by semicolons, and many begin a file with
 //! a byte order mark, so both are accepted. Blank lines and lines that begin with `#` do not count.
 
-use std::collections::HashMap;
-
+use arbiter_proto::v1::CreateTokensRequest;
 use csv::{ReaderBuilder, StringRecord, Trim, WriterBuilder};
 use thiserror::Error as ThisError;
+
+use super::Role;
 
 /// The heading of the column with the names, in any case.
 const NAME: &str = "name";
@@ -40,47 +41,10 @@ pub enum NameListError {
     /// A line of a table cannot be read.
     #[error("{0}")]
     Table(String),
-    /// A line has no name.
-    #[error("line {line} has no name")]
-    NoName {
-        /// The number of the line, from 1.
-        line: u64,
-    },
-    /// Names are repeated.
-    #[error("write each name once: {}", describe_repeated(.0))]
-    Repeated(Vec<RepeatedName>),
-}
-
-/// A name that a list repeats.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RepeatedName {
-    /// The name.
-    pub name: String,
-    /// The numbers of its lines, from 1.
-    pub lines: Vec<u64>,
-}
-
-fn describe_repeated(names: &[RepeatedName]) -> String {
-    let describe = |RepeatedName { name, lines }: &RepeatedName| {
-        let (last, others) = lines.split_last().expect("a repeated name has two lines or more");
-        let others: Vec<_> = others.iter().map(u64::to_string).collect();
-        format!("{name} is on lines {} and {last}", others.join(", "))
-    };
-    names.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
 impl NameList {
-    /// Reads a list in which every line has a name and no name is repeated.
-    pub fn parse(text: &str) -> Result<Self, NameListError> {
-        let list = Self::read(text)?;
-        if let Some(row) = list.rows.iter().find(|row| row.values[list.column].is_empty()) {
-            return Err(NameListError::NoName { line: row.line });
-        }
-        let repeated = list.repeated();
-        if repeated.is_empty() { Ok(list) } else { Err(NameListError::Repeated(repeated)) }
-    }
-
-    /// Reads a list, whose names may be empty or repeated.
+    /// Reads a list. The coordinator checks its names.
     pub fn read(text: &str) -> Result<Self, NameListError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
@@ -116,24 +80,13 @@ impl NameList {
         let mut headings = header.iter();
         let column = headings.position(|heading| heading.eq_ignore_ascii_case(NAME));
         let Some(column) = column else { return Ok(None) };
-        let rows = records.map(|record| row(&record.map_err(failed)?, header.len()));
+        let mut lines = LineCounter { text, counted: 0, line: 1 };
+        let rows = records.map(|record| {
+            let record = record.map_err(failed)?;
+            row(&record, lines.line(&record), header.len())
+        });
         let rows = rows.collect::<Result<_, _>>()?;
         Ok(Some(Self { header, column, rows }))
-    }
-
-    /// The names that the list repeats, with their lines.
-    fn repeated(&self) -> Vec<RepeatedName> {
-        let mut names: Vec<RepeatedName> = Vec::new();
-        let mut lines = HashMap::<&str, usize>::new();
-        for (name, row) in self.names().zip(&self.rows) {
-            let index = *lines.entry(name).or_insert(names.len());
-            match names.get_mut(index) {
-                Some(known) => known.lines.push(row.line),
-                None => names.push(RepeatedName { name: name.to_owned(), lines: vec![row.line] }),
-            }
-        }
-        names.retain(|name| name.lines.len() > 1);
-        names
     }
 
     /// The names, in the order of the list.
@@ -141,9 +94,15 @@ impl NameList {
         self.rows.iter().map(|row| row.values[self.column].as_str())
     }
 
-    /// The names with the numbers of their lines, from 1.
-    pub fn lines(&self) -> impl Iterator<Item = (u64, &str)> {
-        self.rows.iter().map(|row| row.line).zip(self.names())
+    /// The request for a token of this role for each name. `expires_at_us` is in microseconds since
+    /// 1970; 0: never.
+    pub fn request(&self, role: Role, expires_at_us: i64) -> CreateTokensRequest {
+        CreateTokensRequest {
+            role: role.to_string(),
+            names: self.names().map(str::to_owned).collect(),
+            expires_at_us,
+            lines: self.rows.iter().map(|row| row.line).collect(),
+        }
     }
 
     /// The table as comma-separated values with more columns: their headings, and their values for
@@ -163,9 +122,36 @@ impl NameList {
     }
 }
 
-/// A row of a table with this number of columns.
-fn row(record: &StringRecord, columns: usize) -> Result<Row, NameListError> {
-    let line = record.position().map_or(0, csv::Position::line);
+/// Finds the lines of the records of a text, one record after another.
+struct LineCounter<'a> {
+    text: &'a str,
+    /// The number of bytes whose lines are counted.
+    counted: usize,
+    /// The line after them, from 1.
+    line: u64,
+}
+
+impl LineCounter<'_> {
+    /// The line on which a record begins. The position that the parser gives it is the end of the
+    /// record before: blank lines, comments and half of a line break can follow there.
+    fn line(&mut self, record: &StringRecord) -> u64 {
+        let position = record.position().map_or(0, csv::Position::byte);
+        let end_before = usize::try_from(position).unwrap_or(usize::MAX);
+        let mut rest = self.text.get(end_before..).unwrap_or_default();
+        rest = rest.trim_start_matches(['\r', '\n']);
+        while rest.starts_with('#') {
+            rest = rest.trim_start_matches(|c: char| c != '\n').trim_start_matches(['\r', '\n']);
+        }
+        let begin = self.text.len() - rest.len();
+        let passed = self.text.get(self.counted..begin).unwrap_or_default();
+        self.line += passed.matches('\n').map(|_| 1).sum::<u64>();
+        self.counted = begin;
+        self.line
+    }
+}
+
+/// The row on this line of a table with this number of columns.
+fn row(record: &StringRecord, line: u64, columns: usize) -> Result<Row, NameListError> {
     if record.len() > columns {
         return Err(NameListError::Table(format!(
             "line {line} has {} values and the header {columns}: put a value with a comma in \
@@ -183,7 +169,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        NameList::parse(text).unwrap().names().map(str::to_owned).collect()
+        NameList::read(text).unwrap().names().map(str::to_owned).collect()
     }
 
     #[test]
@@ -197,7 +183,7 @@ mod tests {
         let table = "Email,\"Name\"\n# a comment\na@b.pl,\"Kowalski, Jan\"\n,\nc@d.pl,Żaneta\n";
         assert_eq!(names(table), ["Kowalski, Jan", "Żaneta"]);
         assert_eq!(names("name;email\nada;a@b.pl\nbob\n"), ["ada", "bob"]);
-        let list = NameList::parse(table).unwrap();
+        let list = NameList::read(table).unwrap();
         let tokens = [vec!["arb_1".to_owned()], vec!["arb_2".to_owned()]];
         assert_eq!(
             list.csv(&["token"], &tokens).unwrap(),
@@ -220,15 +206,28 @@ mod tests {
     }
 
     #[test]
+    fn a_request_has_the_line_of_each_name() {
+        let list = NameList::read("# a class\nname,email\nada,a@b\n\n,c@d\nada,e@f\n").unwrap();
+        let request = list.request(Role::Player, 7);
+        assert_eq!((&request.role[..], request.expires_at_us), ("player", 7));
+        assert_eq!(request.names, ["ada", "", "ada"]);
+        assert_eq!(request.lines, [3, 5, 6]);
+    }
+
+    #[test]
+    fn lines_are_counted_as_an_editor_shows_them() {
+        let lines = |text: &str| NameList::read(text).unwrap().request(Role::Player, 0).lines;
+        assert_eq!(lines("name,email\r\nada,a@b\r\n\r\nbob,c@d\r\n"), [2, 4]);
+        assert_eq!(lines("\nname,email\n# one\n\n#two\nada,a@b\nbob,c@d"), [6, 7]);
+        assert_eq!(lines("name,email\n\"Ada\nLovelace\",a@b\n,\nbob,c@d\n"), [2, 5]);
+        assert_eq!(lines("# names\r\nada\r\n\r\nbob"), [2, 4]);
+    }
+
+    #[test]
     fn lists_that_cannot_be_used_are_refused_with_their_lines() {
-        let refused = |text: &str| NameList::parse(text).unwrap_err().to_string();
+        let refused = |text: &str| NameList::read(text).unwrap_err().to_string();
         assert!(refused("# nothing\n\n").starts_with("there are no names"));
         assert!(refused("name,email\n").starts_with("there are no names"));
-        assert_eq!(refused("name,email\nada,a@b\n,c@d\n"), "line 3 has no name");
-        assert_eq!(
-            refused("ada\nbob\n\nada\neve\nbob\nada\n"),
-            "write each name once: ada is on lines 1, 4 and 7; bob is on lines 2 and 6"
-        );
         assert!(refused("name,email\nKowalski, Jan,x\n").contains("line 2 has 3 values"));
     }
 }

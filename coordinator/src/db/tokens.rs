@@ -146,17 +146,11 @@ pub async fn lock_names(db: &mut PgConnection) -> Result<()> {
 /// The class of the advisory lock of names.
 const NAME_LOCK: i32 = 0x6e61_6d65;
 
-/// The valid tokens with these names, oldest first.
-pub async fn valid_with_names(
-    db: impl PgExecutor<'_>,
-    names: &[String],
-    now: OffsetDateTime,
-) -> Result<Vec<Token>> {
-    let statement = tokens!(
-        "WHERE name = ANY($1) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)
-        ORDER BY id"
-    );
-    sqlx::query_as(statement).bind(names).bind(now).fetch_all(db).await
+/// The valid tokens, oldest first.
+pub async fn valid(db: impl PgExecutor<'_>, now: OffsetDateTime) -> Result<Vec<Token>> {
+    let statement =
+        tokens!("WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1) ORDER BY id");
+    sqlx::query_as(statement).bind(now).fetch_all(db).await
 }
 
 /// Records that a token was used, unless a use was recorded after `before`.

@@ -1,7 +1,5 @@
 //! Tokens. Administrators manage all of them, organisers those of players.
 
-use std::collections::HashSet;
-
 use arbiter_proto::ids::TokenId;
 use arbiter_proto::v1::{
     CreateTokenRequest, CreateTokenResponse, CreateTokensRequest, CreateTokensResponse,
@@ -14,7 +12,7 @@ use time::{Duration, OffsetDateTime};
 use super::{
     Caller, Principal, Result, Service, ServiceError, change, format_time, micros, parse_micros,
 };
-use crate::access::creation::{self, CreateTokenError, Name, NewToken, Terms};
+use crate::access::creation::{self, CreateTokenError, Name, NewToken, RefusedNames, Terms};
 use crate::access::{self, Role};
 use crate::db::tokens;
 
@@ -41,14 +39,29 @@ impl Service {
     pub(crate) async fn create_tokens(
         &self,
         caller: &Caller,
-        CreateTokensRequest { role, names, expires_at_us }: CreateTokensRequest,
+        request: CreateTokensRequest,
     ) -> Result<CreateTokensResponse> {
+        Ok(self.create_tokens_or_list_problems(caller, request).await??)
+    }
+
+    /// Creates a token for each name, or none. The inner error has all names that are refused.
+    pub(crate) async fn create_tokens_or_list_problems(
+        &self,
+        caller: &Caller,
+        CreateTokensRequest { role, names, expires_at_us, lines }: CreateTokensRequest,
+    ) -> Result<Result<CreateTokensResponse, RefusedNames>> {
         let terms = self.terms(caller, &role, expires_at_us)?;
         let mut transaction = self.pool.begin().await?;
-        let created = creation::create_all(&mut transaction, &names, terms, self.now()).await?;
+        let now = self.now();
+        let created = match creation::create_all(&mut transaction, &names, &lines, terms, now).await
+        {
+            Ok(created) => created,
+            Err(CreateTokenError::Names(names)) => return Ok(Err(names)),
+            Err(CreateTokenError::Database(error)) => return Err(error.into()),
+        };
         transaction.commit().await?;
         let tokens = created.into_iter().map(|token| created_message(terms, token)).collect();
-        Ok(CreateTokensResponse { tokens })
+        Ok(Ok(CreateTokensResponse { tokens }))
     }
 
     /// The terms of new tokens, which the caller may create.
@@ -63,17 +76,6 @@ impl Service {
             ));
         }
         Ok(Terms { role, expires_at, by })
-    }
-
-    /// Which of these names valid tokens have.
-    pub(crate) async fn taken_names(
-        &self,
-        caller: &Caller,
-        names: &[String],
-    ) -> Result<HashSet<String>> {
-        caller.require(Role::Organiser)?;
-        let taken = tokens::valid_with_names(&self.pool, names, self.now()).await?;
-        Ok(taken.into_iter().map(|token| token.name).collect())
     }
 
     pub(crate) async fn rotate_token(
@@ -233,10 +235,17 @@ impl From<CreateTokenError> for ServiceError {
     fn from(error: CreateTokenError) -> Self {
         match error {
             CreateTokenError::Database(error) => error.into(),
-            CreateTokenError::Names(names) if names.taken.is_empty() => {
-                Self::invalid_argument(names.to_string())
-            }
-            CreateTokenError::Names(names) => Self::already_exists(names.to_string()),
+            CreateTokenError::Names(names) => names.into(),
+        }
+    }
+}
+
+impl From<RefusedNames> for ServiceError {
+    fn from(names: RefusedNames) -> Self {
+        if names.has_taken() {
+            Self::already_exists(names.to_string())
+        } else {
+            Self::invalid_argument(names.to_string())
         }
     }
 }

@@ -6,9 +6,7 @@
 
 mod qr_code;
 
-use std::collections::{HashMap, HashSet};
-
-use arbiter_proto::v1::{CreateTokenResponse, CreateTokensRequest};
+use arbiter_proto::v1::CreateTokenResponse;
 use axum::extract::Query;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -20,9 +18,9 @@ use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::{WebError, mark_formatted};
 use super::layout;
 use super::session::{self, Session};
-use crate::access::creation::MAX_TOKENS;
+use crate::access::Role;
+use crate::access::creation::{MAX_TOKENS, RefusedNames};
 use crate::access::name_list::NameList;
-use crate::access::{Role, check_name};
 
 /// The style of the cards, on the site and in files.
 pub(super) const STYLE: &str = include_str!("assets/invitations.css");
@@ -203,57 +201,20 @@ impl From<WebError> for Refusal {
     }
 }
 
+impl From<RefusedNames> for Refusal {
+    fn from(names: RefusedNames) -> Self {
+        let status = if names.has_taken() { StatusCode::CONFLICT } else { StatusCode::BAD_REQUEST };
+        Self { status, problems: names.problems() }
+    }
+}
+
 /// Creates a token for each name of a list, or none.
 async fn invite_all(session: &Session, names: &str) -> Result<Vec<CreateTokenResponse>, Refusal> {
     let list = NameList::read(names)
         .map_err(|error| WebError::new(StatusCode::BAD_REQUEST, error.to_string()))?;
-    let taken = taken_names(session, &list).await?;
-    let problems = problems(&list, &taken);
-    if problems.is_empty() {
-        return Ok(invite(session, &list).await?);
-    }
-    let status = if taken.is_empty() { StatusCode::BAD_REQUEST } else { StatusCode::CONFLICT };
-    Err(Refusal { status, problems })
-}
-
-/// The names of a list that valid tokens have.
-async fn taken_names(session: &Session, list: &NameList) -> Result<HashSet<String>, WebError> {
-    // The database accepts no text with a zero byte, so it is not asked about invalid names.
-    let is_valid = |name: &&str| check_name(name).is_ok();
-    let names: Vec<_> = list.names().filter(is_valid).take(MAX_TOKENS).map(str::to_owned).collect();
-    Ok(session.service.taken_names(&session.caller, &names).await?)
-}
-
-/// What must be corrected in a list, an error message for each line with a problem.
-fn problems(list: &NameList, taken: &HashSet<String>) -> Vec<String> {
-    let mut first_lines = HashMap::new();
-    let mut problems = Vec::new();
-    for (line, name) in list.lines() {
-        let first = *first_lines.entry(name).or_insert(line);
-        let problem = if name.is_empty() {
-            "there is no name; write one or remove the line".to_owned()
-        } else if let Err(error) = check_name(name) {
-            error.to_string()
-        } else if first != line {
-            format!("{name} is also on line {first}; leave one out")
-        } else if taken.contains(name) {
-            format!("{name} already has a token; leave the name out")
-        } else {
-            continue;
-        };
-        problems.push(format!("line {line}: {problem}"));
-    }
-    problems
-}
-
-/// Creates a token for each name of a list.
-async fn invite(session: &Session, list: &NameList) -> Result<Vec<CreateTokenResponse>, WebError> {
-    let request = CreateTokensRequest {
-        role: Role::Player.to_string(),
-        names: list.names().map(str::to_owned).collect(),
-        expires_at_us: 0,
-    };
-    Ok(session.service.create_tokens(&session.caller, request).await?.tokens)
+    let request = list.request(Role::Player, 0);
+    let created = session.service.create_tokens_or_list_problems(&session.caller, request).await;
+    Ok(created.map_err(WebError::from)??.tokens)
 }
 
 /// The address of this site, as the browser sees it.

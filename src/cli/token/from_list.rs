@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use arbiter_coordinator::access::Role;
 use arbiter_coordinator::access::name_list::NameList;
 use arbiter_coordinator::web::invitations::{self, Invitations};
-use arbiter_proto::v1::{CreateTokenResponse, CreateTokensRequest};
+use arbiter_proto::v1::CreateTokenResponse;
 use clap::Args;
 use serde_json::json;
 use tempfile::NamedTempFile;
@@ -61,12 +61,19 @@ impl FromList {
         json: bool,
         client: &Client,
     ) -> Result<(), Failure> {
-        let list = read(from)?;
+        let source = source(from);
+        let list = read(from, &source)?;
         let csv = self.csv.as_deref().map(SecretFile::prepare).transpose()?;
         let page = self.invitations.as_deref().map(SecretFile::prepare).transpose()?;
-        let names = list.names().map(str::to_owned).collect();
-        let role = role.to_string();
-        let tokens = client.send(CreateTokensRequest { role, names, expires_at_us })?.tokens;
+        let request = list.request(role, expires_at_us);
+        // The rest of the request is checked, so a wrong request has wrong names.
+        let in_list = |failure: Failure| match failure {
+            Failure::Usage(message) => {
+                Failure::Usage(format!("{source}: no token was created: {message}"))
+            }
+            failure => failure,
+        };
+        let tokens = client.run(async |server| server.send(request).await.map_err(in_list))?.tokens;
         eprint_line(&format!(
             "{} created; they cannot be shown again",
             if tokens.len() == 1 {
@@ -133,13 +140,21 @@ impl FromList {
     }
 }
 
+/// Whether a path means standard input.
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// The file of a list, for error messages.
+fn source(path: &Path) -> String {
+    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
 /// Reads a list of names.
-fn read(path: &Path) -> Result<NameList, Failure> {
-    let is_stdin = path == Path::new("-");
-    let shown = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
-    let failed = |cause: &dyn std::fmt::Display| Failure::usage(format!("{shown}: {cause}"));
+fn read(path: &Path, source: &str) -> Result<NameList, Failure> {
+    let failed = |cause: &dyn std::fmt::Display| Failure::usage(format!("{source}: {cause}"));
     let mut bytes = Vec::new();
-    let read = if is_stdin {
+    let read = if is_stdin(path) {
         io::stdin().read_to_end(&mut bytes).map(drop)
     } else {
         fs::read(path).map(|contents| bytes = contents)
@@ -147,7 +162,7 @@ fn read(path: &Path) -> Result<NameList, Failure> {
     read.map_err(|error| failed(&error))?;
     let text = String::from_utf8(bytes);
     let text = text.map_err(|_| failed(&"it is not UTF-8 text: save it as UTF-8"))?;
-    NameList::parse(&text).map_err(|error| failed(&error))
+    NameList::read(&text).map_err(|error| failed(&error))
 }
 
 /// A new file that only its owner can read. It appears when it is complete.
