@@ -34,7 +34,7 @@ use crate::cli::package_file::PackageFile;
 use crate::cli::ranking::{fetch_ranking, standing_json};
 use crate::cli::record_download;
 use crate::cli::show_match::result_json;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_temporary_path};
 use crate::output::{eprint_line, fields, hex, merge, print_line};
 use crate::play::progress;
 use crate::play::recorded_packages::PACKAGES;
@@ -109,7 +109,7 @@ impl Export {
         let scratch = tempfile::Builder::new()
             .prefix(".arbiter-export-")
             .tempdir_in(parent.unwrap_or(Path::new(".")))
-            .map_err(|error| refused(error.to_string()))?;
+            .map_err(|error| refused(without_temporary_path(&error)))?;
         let export_dir = scratch.path().join("export");
         let client =
             if self.site.is_some() { self.client.anonymous() } else { self.client.clone() };
