@@ -1,6 +1,6 @@
 //! The failures of commands and their exit codes.
 
-use std::fmt;
+use std::{fmt, io};
 
 use arbiter_coordinator::coordinator::StartError;
 use arbiter_worker::sandbox::SandboxError;
@@ -64,6 +64,13 @@ impl Failure {
             Self::Undecided | Self::OutputClosed => "",
         }
     }
+}
+
+/// The text of an error without the path of a temporary file, which the crate `tempfile` adds. Users
+/// named another path.
+pub(crate) fn without_temporary_path(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" at path \"").next().unwrap_or_default().to_owned()
 }
 
 /// The coordinator cannot be started, or the database cannot be used.

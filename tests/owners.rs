@@ -289,10 +289,35 @@ fn a_frozen_leaderboard_does_not_change() {
     refused(&public(&["match", id, "--record", "-"]), 3, frozen);
     assert_ne!(site.succeed(&["match", id, "--record", "-"]), "");
 
+    check_frozen_site(&site);
+
     // After the end of the tournament the result is public.
     site.succeed(&["tournament", "close", "cup"]);
     assert!(done(&public(&["ranking", "cup", "--json"])).contains("three"));
     assert_ne!(done(&public(&["match", id, "--record", "-"])), "");
+}
+
+/// An exported site of the frozen tournament `cup` tells so on every page.
+fn check_frozen_site(site: &Site) {
+    site.rule("closes", "0 seconds");
+    let folder = site.bots.path().join("site");
+    let export = ["tournament", "export", "cup", "--site", folder.to_str().unwrap()];
+    done(&site.run("", &export));
+    let read = |page: &str| fs::read_to_string(folder.join(format!("{page}.html"))).unwrap();
+    let pages = ["index", "bots", "head-to-head", "how-to-play", "about", "data", "matches/page-1"];
+    for page in pages {
+        let text = read(page);
+        assert!(text.contains("Leaderboards are frozen since 20"), "{page}: {text}");
+    }
+    let index = read("index");
+    for text in [
+        "Edition 1, the official one",
+        "the last edition that was complete before the freeze is official",
+        "entry had closed at",
+    ] {
+        assert!(index.contains(text), "{text}: {index}");
+    }
+    assert!(read("about").contains("Entry deadline: 20"));
 }
 
 /// Who plays in a later round shows who won the rounds before.

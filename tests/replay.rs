@@ -54,6 +54,34 @@ fn a_record_becomes_one_page_that_loads_nothing() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_is_refused_by_its_name_with_a_remedy() {
+    let bots = Bots::new();
+    let record = record(&bots);
+    let folder = bots.path().join("pages");
+    fs::create_dir(&folder).unwrap();
+    let shown = folder.display();
+    let missing = folder.join("none/x.html");
+    for (out, message) in [
+        (&missing, format!("there is no directory {shown}/none; create it first")),
+        (&folder, format!("is a directory; name a file in it, such as {shown}/replay.html")),
+    ] {
+        let out = out.to_str().unwrap();
+        let options: [&[&str]; 2] = [&[], &["--force"]];
+        for force in options {
+            let arguments = [&["replay", record.as_str(), "--html", out][..], force].concat();
+            let (code, stderr) = failure(&arguments);
+            assert_eq!(code, 2, "{stderr}");
+            assert!(stderr.contains(&message) && stderr.contains(out), "{stderr}");
+            // The folder of the test has a temporary name, too.
+            let others = stderr.replace(&shown.to_string(), "");
+            assert!(!others.contains(".tmp") && !others.contains("os error"), "{stderr}");
+        }
+    }
+    succeed(&["replay", &record, "--html", folder.join("replay.html").to_str().unwrap()]);
+    assert_eq!(files(&folder).len(), 1, "nothing else is written");
+}
+
+#[test]
 fn a_wrong_record_is_refused_with_its_first_difference() {
     let bots = Bots::new();
     let text = fs::read_to_string(record(&bots)).unwrap();

@@ -10,7 +10,7 @@ use arbiter_worker::bundle_download::receive_bundle;
 use arbiter_worker::package::Package;
 
 use super::client::{Server, malformed_response};
-use crate::failure::Failure;
+use crate::failure::{Failure, without_temporary_path};
 use crate::play::recorded_packages::file_name;
 
 /// A game package with its packed files.
@@ -62,7 +62,9 @@ impl PackageFile {
     /// file of the same game.
     pub(super) fn save(&self, out: &Path) -> Result<(), Failure> {
         self.check_overwrite(out)?;
-        self.write(out).map_err(|error| Failure::usage(format!("{}: {error}", out.display())))
+        self.write(out).map_err(|error| {
+            Failure::usage(format!("{}: {}", out.display(), without_temporary_path(&error)))
+        })
     }
 
     fn check_overwrite(&self, out: &Path) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use tonic::{Code, Status, Streaming};
 use zstd::stream::write::Decoder;
 
 use super::client::Server;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_temporary_path};
 
 /// The file mode of a record, before the user's umask.
 const MODE: u32 = 0o666;
@@ -96,7 +96,9 @@ impl RecordDownload {
 
     /// Writes it to the file at `path`, which appears only when it is complete.
     pub(super) async fn save(self, path: &Path) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
+        let failed = |error: io::Error| {
+            Failure::usage(format!("{}: {}", path.display(), without_temporary_path(&error)))
+        };
         let folder =
             path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file =

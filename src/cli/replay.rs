@@ -15,7 +15,7 @@ use axum::routing::get;
 use clap::Args;
 
 use super::signals::ShutdownSignals;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_temporary_path};
 use crate::listen::listen;
 use crate::output::{eprint_line, print_line};
 use crate::playground::web::is_address;
@@ -57,9 +57,8 @@ pub(super) struct Replay {
 impl Replay {
     pub(super) fn run(self, games: &Games) -> Result<(), Failure> {
         let out = self.html.as_deref();
-        if let Some(out) = out.filter(|out| !self.force && fs::symlink_metadata(out).is_ok()) {
-            let out = out.display();
-            return Err(Failure::Usage(format!("{out} already exists; replace it with --force")));
+        if let Some(out) = out {
+            check_output(out, self.force)?;
         }
         let page = page(games, &self.record)?;
         match out {
@@ -95,14 +94,38 @@ fn page(games: &Games, path: &Path) -> Result<String, Failure> {
     })
 }
 
+/// Refuses a path that no page can be written to.
+fn check_output(out: &Path, force: bool) -> Result<(), Failure> {
+    let shown = out.display();
+    let parent = folder_of(out);
+    let cause = if out.is_dir() {
+        let page = out.join("replay.html");
+        format!("{shown} is a directory; name a file in it, such as {}", page.display())
+    } else if !parent.exists() {
+        let folder = parent.display();
+        format!("cannot write {shown}: there is no directory {folder}; create it first")
+    } else if !force && fs::symlink_metadata(out).is_ok() {
+        format!("{shown} already exists; replace it with --force")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(cause))
+}
+
+/// The directory that a file is in.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Writes the page to a file, which appears only when it is complete.
 fn save(page: &str, out: &Path) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::usage(format!("{}: {error}", out.display()));
-    let folder =
-        out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = |error: io::Error| {
+        let cause = without_temporary_path(&error);
+        Failure::usage(format!("cannot write {}: {cause}", out.display()))
+    };
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    let file = tempfile::Builder::new().permissions(mode).tempfile_in(folder);
-    let mut file = file.map_err(failed)?;
+    let temporary = tempfile::Builder::new().permissions(mode).tempfile_in(folder_of(out));
+    let mut file = temporary.map_err(failed)?;
     file.write_all(page.as_bytes()).map_err(failed)?;
     file.persist(out).map(drop).map_err(|error| failed(error.error))
 }

@@ -17,6 +17,7 @@ mod published_plan;
 mod rounds;
 mod schedule;
 mod site;
+mod site_files;
 mod void;
 mod watch;
 

@@ -1,7 +1,8 @@
 //! `arbiter tournament export --site`: a site without a server, for everybody.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use tempfile::TempDir;
@@ -142,5 +143,80 @@ fn a_site_replaces_only_a_former_site() {
     assert_eq!(all_files(&other).len(), 1);
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(left.len(), 2, "nothing else is left: {left:?}");
+    server.up.close();
+}
+
+/// What an export prints that is refused.
+fn refusal(server: &TestServer, site: &Path, more: &str) -> String {
+    let before = files(site);
+    let refused = export(server, site, more);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(files(site) == before, "a refused export changes nothing");
+    String::from_utf8_lossy(&refused.stderr).into_owned()
+}
+
+#[test]
+fn a_new_export_keeps_the_files_that_no_export_wrote() {
+    let server = TestServer::played();
+    let folder = TempDir::new().unwrap();
+    let site = folder.path().join("site");
+    done(&export(&server, &site, "--matches 3"));
+    let own = ["own.txt", "CNAME", ".htaccess", ".git/HEAD", "replays/notes/mine.txt"];
+    for name in own {
+        let path = site.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, name).unwrap();
+    }
+    // Git needs this folder, also if it is empty.
+    fs::create_dir(site.join(".git/refs")).unwrap();
+    symlink("nowhere", site.join("link")).unwrap();
+    fs::set_permissions(&site, Permissions::from_mode(0o750)).unwrap();
+    let age = |name: &str| fs::metadata(site.join(name)).unwrap().modified().unwrap();
+    let ages = own.map(age);
+
+    done(&export(&server, &site, "--matches 0"));
+    for name in own {
+        assert_eq!(fs::read_to_string(site.join(name)).unwrap(), name);
+    }
+    assert_eq!(own.map(age), ages);
+    assert!(site.join(".git/refs").is_dir());
+    assert_eq!(fs::read_link(site.join("link")).unwrap(), Path::new("nowhere"));
+    assert_eq!(fs::metadata(&site).unwrap().permissions().mode() & 0o777, 0o750);
+    let replays = all_files(&site.join("replays"));
+    assert_eq!(replays, [site.join("replays/notes/mine.txt")], "former replays are gone");
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing else is left: {left:?}");
+    server.up.close();
+}
+
+#[test]
+fn an_export_that_would_replace_a_file_of_the_user_is_refused() {
+    let server = TestServer::played();
+    let folder = TempDir::new().unwrap();
+    let site = folder.path().join("site");
+    done(&export(&server, &site, "--matches 0"));
+    let index = fs::read(site.join("index.html")).unwrap();
+    fs::write(site.join("index.html"), "my words").unwrap();
+    let stderr = refusal(&server, &site, "");
+    assert!(stderr.contains("index.html was changed after its export"), "{stderr}");
+
+    fs::write(site.join("index.html"), index).unwrap();
+    fs::write(site.join("replays/0.html"), "my replay").unwrap();
+    let stderr_of_new_file = refusal(&server, &site, "");
+    let cause = "no export wrote replays/0.html, and the new site has a file of this name";
+    assert!(stderr_of_new_file.contains(cause), "{stderr_of_new_file}");
+    done(&export(&server, &site, "--matches 0"));
+
+    let mut command = server.up.command("tournament export cup --site .");
+    let inside = command.current_dir(&site).output().unwrap();
+    let stderr_inside = String::from_utf8_lossy(&inside.stderr);
+    assert!(stderr_inside.contains("cannot replace the current directory"), "{stderr_inside}");
+    assert_eq!(inside.status.code(), Some(2));
+
+    // Former releases wrote no list.
+    let text = "A site of arbiter tournament export. It may be replaced.\n";
+    fs::write(site.join(".arbiter-site"), text).unwrap();
+    let stderr_of_old = refusal(&server, &site, "");
+    assert!(stderr_of_old.contains("as a former release wrote it"), "{stderr_of_old}");
     server.up.close();
 }

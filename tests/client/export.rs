@@ -106,7 +106,10 @@ fn existing_files_are_not_overwritten() {
     let server = Server::start(script(30));
     fails(&export(&server, &full, &[]), 2, &["full", "not empty", "--out"]);
     fails(&export(&server, &full.join("mine"), &[]), 2, &["mine", "Not a directory"]);
-    fails(&export(&server, &folder.path().join("no/where"), &[]), 2, &["where", "No such file"]);
+    let nowhere = export(&server, &folder.path().join("no/where"), &[]);
+    fails(&nowhere, 2, &["where", "No such file"]);
+    let message = String::from_utf8_lossy(&nowhere.stderr);
+    assert!(!message.contains(".arbiter-export-"), "no temporary name is shown: {message}");
     assert!(server.received.lock().unwrap().calls.is_empty(), "no request was sent");
     assert_eq!(names(&full), ["mine"]);
 }

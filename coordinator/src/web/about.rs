@@ -22,6 +22,7 @@ pub(super) async fn show(
     let request = GetTournamentRequest { tournament: tournament.clone(), edition: None };
     let details = session.service.get_tournament(&session.caller, request).await?;
     let file = session.service.tournament_file(&tournament).await?;
+    let is_frozen = !details.freeze_notice.is_empty() && !session.caller.is_organiser();
     let body = html! {
         @if !details.description.is_empty() { article.guide { (markdown::render(&details.description, "about-")) } }
         p { "Created " (layout::timestamp(details.created_at_us)) ". In commands its name is " code { (details.name) } "." }
@@ -32,7 +33,7 @@ pub(super) async fn show(
             (settings(&details))
         }
         h2 { "Editions" }
-        p { (rehearsal::what_editions_are(!details.rehearsal_of.is_empty())) }
+        p { (rehearsal::what_editions_are(&details, is_frozen)) }
         (editions(&details))
         (rehearsal::list(&details))
         h2 { "Seed and schedule" }

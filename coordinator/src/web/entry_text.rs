@@ -1,4 +1,4 @@
-//! Whether bots can enter a tournament, in words for pages.
+//! Whether bots can enter a tournament and its leaderboards are frozen, in words for pages.
 
 use arbiter_proto::v1::Tournament;
 use maud::{Markup, html};
@@ -24,6 +24,19 @@ pub(super) fn entry_of(tournament: &Tournament) -> EntryState {
     }
 }
 
+/// A notice while the leaderboards of a tournament are frozen, from the `freeze_notice` of its
+/// message, with one more sentence.
+pub(super) fn frozen_notice(freeze_notice: &str, more: &str) -> Markup {
+    html! {
+        @if !freeze_notice.is_empty() {
+            p.notice.frozen role="note" {
+                strong { "Leaderboards are " (freeze_notice) "." }
+                @if !more.is_empty() { " " (more) }
+            }
+        }
+    }
+}
+
 /// When the leaderboards will freeze, if this is in the future.
 pub(super) fn freeze_text(freezes_at: Option<OffsetDateTime>, now: OffsetDateTime) -> Markup {
     html! {
@@ -38,6 +51,21 @@ pub(super) fn new_bot_outlook(tournament: &Tournament) -> Markup {
     let outlook = &tournament.new_bot_outlook;
     html! {
         @if !outlook.is_empty() { p { "With one more bot: " (layout::end_of_sentence(outlook)) } }
+    }
+}
+
+/// The state of a tournament and of its entry in a page that does not change with time.
+pub(super) fn state_at_export(tournament: &Tournament) -> Markup {
+    html! {
+        @if tournament.state == "open" {
+            "At the time of export it was open"
+            @match entry_of(tournament) {
+                EntryState::Open(None) => ", and bots could enter.",
+                EntryState::Open(Some(closes)) => { ", and bots could enter until " (layout::time(closes)) "." },
+                EntryState::Closed(closed) => { ", and entry had closed at " (layout::time(closed)) "." },
+                EntryState::Rehearsal | EntryState::Over => ".",
+            }
+        } @else { "It is " (tournament.state) "." }
     }
 }
 

@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::entry_text::frozen_notice;
 use super::error::{WebError, none_if};
 use super::match_page::{Replay, match_name};
 use super::session::{Anonymous, Session};
@@ -151,9 +152,7 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
                 (progress(running.counted, running.matches)) "."
             }
         }
-        @if !board.freeze_notice.is_empty() {
-            p.notice.frozen { "Leaderboards are " (board.freeze_notice) "." }
-        }
+        (frozen_notice(&board.freeze_notice, ""))
         (layout::scrollable("Leaderboard", &table))
     }
 }

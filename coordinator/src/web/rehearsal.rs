@@ -54,11 +54,14 @@ pub(super) async fn form(
     Ok(TournamentPage::below(&tournament, Tab::Organise, "Rehearsal").render(&session, &body).await)
 }
 
-/// What an edition is, and which one is official.
-pub(super) fn what_editions_are(is_rehearsal: bool) -> &'static str {
-    if is_rehearsal {
+/// What an edition is, and which one is official. `is_frozen`: the reader sees frozen leaderboards.
+pub(super) fn what_editions_are(tournament: &Tournament, is_frozen: bool) -> &'static str {
+    if !tournament.rehearsal_of.is_empty() {
         "An edition is one complete schedule over fixed versions. Those of a rehearsal are never \
          official."
+    } else if is_frozen {
+        "An edition is one complete schedule over fixed versions. Until the tournament is over, the \
+         last edition that was complete before the freeze is official."
     } else {
         "An edition is one complete schedule over fixed versions. The last complete edition is \
          official."

@@ -211,7 +211,7 @@ fn entry(rules: &Submissions) -> String {
         }
     };
     let closes = match rules.closes {
-        Some(closes) => format!(" Entry closes {}.", format_time(closes.0)),
+        Some(closes) => format!(" Entry deadline: {}.", format_time(closes.0)),
         None => String::new(),
     };
     format!("{trial}{per_hour}{closes}")

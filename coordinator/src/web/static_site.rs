@@ -19,6 +19,7 @@ use maud::{DOCTYPE, Markup, html};
 pub use self::links::LinkedPages;
 pub use self::meetings::Meetings;
 pub use super::csv_export::{MatchTable, bots_text, ranking_text, statistics_text};
+use super::entry_text::{frozen_notice, state_at_export};
 use super::layout::{self, count, label};
 use super::settings_in_words::topics;
 use super::tournament_links::TournamentLinks;
@@ -82,6 +83,7 @@ impl StaticSite {
     fn page(&self, path: &str, heading: &str, body: &Markup) -> String {
         let up = paths::up(path);
         let title = self.title();
+        let freeze = &self.tournament.freeze_notice;
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -107,6 +109,7 @@ impl StaticSite {
                                 }
                             }
                         }
+                        (frozen_notice(freeze, "This site was exported during the freeze and shows the results from before it."))
                         (body)
                     }
                 }
@@ -127,7 +130,7 @@ impl StaticSite {
     /// description and the list of editions can link to.
     pub fn index(&self, ranking: &GetRankingResponse, pages: &LinkedPages) -> String {
         let description = &self.tournament.description;
-        let state = &self.tournament.state;
+        let is_frozen = !self.tournament.freeze_notice.is_empty();
         let body = html! {
             @if !description.is_empty() {
                 article.guide { (self.markdown(description, "about-", pages)) }
@@ -137,13 +140,12 @@ impl StaticSite {
             }
             p {
                 "A tournament of " (self.tournament.game) ". "
-                @if state == "open" { "It is still open: this is its state at the time of export." }
-                @else { "It is " (state) "." }
+                (state_at_export(&self.tournament))
             }
             h2 { "Leaderboard" }
             (self.leaderboard(ranking))
             h2 { "Editions" }
-            p { (rehearsal::what_editions_are(!self.tournament.rehearsal_of.is_empty())) }
+            p { (rehearsal::what_editions_are(&self.tournament, is_frozen)) }
             (self.editions(&pages.rankings))
         };
         self.page(paths::INDEX, self.title(), &body)
@@ -399,6 +401,50 @@ mod tests {
     use arbiter_proto::v1::{BotStatistics, RankSet};
 
     use super::*;
+
+    #[test]
+    fn every_page_of_a_frozen_tournament_tells_since_when_it_is_frozen() {
+        let notice = "frozen since 2027-03-01 12:00:00 UTC until the tournament is over";
+        let frozen = Tournament {
+            name: "cup".to_owned(),
+            state: "open".to_owned(),
+            freeze_notice: notice.to_owned(),
+            closes_at_us: Some(1_803_902_400_000_000),
+            ..Tournament::default()
+        };
+        let ranking = GetRankingResponse::default();
+        let pages = |tournament: &Tournament| {
+            let site = StaticSite::new(tournament.clone(), &[], true);
+            [
+                site.index(&ranking, &LinkedPages::default()),
+                site.ranking(&ranking),
+                site.bots([]),
+                site.statistics(&GetStatisticsResponse::default()),
+                site.head_to_head(&ranking, &Meetings::default()),
+                site.matches(1, &[], &[], false),
+                site.how_to_play("", &LinkedPages::default()),
+                site.data(&[]),
+            ]
+        };
+        for page in pages(&frozen) {
+            let shown =
+                format!("<strong>Leaderboards are {notice}.</strong> This site was exported");
+            assert!(page.contains(&shown), "{page}");
+        }
+        let [index, ..] = pages(&frozen);
+        for text in [
+            "the last edition that was complete before the freeze is official",
+            "At the time of export it was open, and entry had closed at <time",
+        ] {
+            assert!(index.contains(text), "{index}");
+        }
+        assert!(!index.contains("The last complete edition is official"), "{index}");
+        let over =
+            Tournament { state: "closed".to_owned(), freeze_notice: String::new(), ..frozen };
+        for page in pages(&over) {
+            assert!(!page.contains("frozen") && !page.contains("At the time of export"), "{page}");
+        }
+    }
 
     #[test]
     fn a_bot_without_matches_has_no_figures_but_a_reason() {

@@ -19,7 +19,7 @@ use time::{Duration, OffsetDateTime};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::X509Certificate;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, without_temporary_path};
 
 /// A new certificate is valid from this long before now, because clocks differ.
 const SKEW: Duration = Duration::HOUR;
@@ -198,7 +198,8 @@ fn already_exists(path: &Path) -> Failure {
 }
 
 fn write_error(path: &Path, error: &io::Error) -> Failure {
-    Failure::Usage(format!("cannot write {}: {error}", path.display()))
+    let cause = without_temporary_path(error);
+    Failure::Usage(format!("cannot write {}: {cause}", path.display()))
 }
 
 /// Writes a file atomically. Sets its mode before it appears, so other users can never read it.

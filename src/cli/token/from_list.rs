@@ -16,7 +16,7 @@ use serde_json::json;
 use tempfile::NamedTempFile;
 
 use crate::cli::client::Client;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_temporary_path};
 use crate::output::{Output, eprint_line, fields, merge, print};
 
 /// The options for many tokens.
@@ -184,7 +184,9 @@ impl<'a> SecretFile<'a> {
         }
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let temporary = NamedTempFile::new_in(directory.unwrap_or(Path::new(".")));
-        let temporary = temporary.map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+        let temporary = temporary.map_err(|error| {
+            Failure::usage(format!("{shown}: {}", without_temporary_path(&error)))
+        })?;
         Ok(Self { path, temporary })
     }
 

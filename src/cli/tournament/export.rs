@@ -27,13 +27,14 @@ use tonic::Code;
 
 use super::beacon::beacon_json;
 use super::list::settings;
-use super::site::{self, SiteExport};
+use super::site::SiteExport;
+use super::site_files;
 use crate::cli::client::{Client, Request as _, Server, malformed_response, unless_interrupted};
 use crate::cli::package_file::PackageFile;
 use crate::cli::ranking::{fetch_ranking, standing_json};
 use crate::cli::record_download;
 use crate::cli::show_match::result_json;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_temporary_path};
 use crate::output::{eprint_line, fields, hex, merge, print_line};
 use crate::play::progress;
 use crate::play::recorded_packages::PACKAGES;
@@ -50,8 +51,8 @@ use crate::play::recorded_packages::PACKAGES;
 
 With --site, writes a web site instead: leaderboards, statistics, bots, matches, replays, seed, \
     certificate, and the files above in data/. Its links are relative: copy the directory to any web \
-    server, or open index.html. It contains only what everybody may see, also if an organiser exports it. A former \
-    site in the directory is replaced.
+    server, or open index.html. It contains only what everybody may see, also if an organiser exports it. In the \
+    directory of a former site, the files of that site are replaced and all other files are kept.
 
 Examples:
   arbiter tournament export finals
@@ -95,16 +96,20 @@ impl Export {
             (None, None) => PathBuf::from(&self.tournament),
         };
         let refused = |cause: String| Failure::usage(format!("{}: {cause}", directory.display()));
+        let target = match self.site {
+            Some(_) => site_files::target(&directory),
+            None => directory.clone(),
+        };
         match self.site {
-            Some(_) => site::check_target(&directory),
-            None => check_empty(&directory),
+            Some(_) => site_files::check_target(&target),
+            None => check_empty(&target),
         }
         .map_err(refused)?;
-        let parent = directory.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let parent = target.parent().filter(|folder| !folder.as_os_str().is_empty());
         let scratch = tempfile::Builder::new()
             .prefix(".arbiter-export-")
             .tempdir_in(parent.unwrap_or(Path::new(".")))
-            .map_err(|error| refused(error.to_string()))?;
+            .map_err(|error| refused(without_temporary_path(&error)))?;
         let export_dir = scratch.path().join("export");
         let client =
             if self.site.is_some() { self.client.anonymous() } else { self.client.clone() };
@@ -120,8 +125,8 @@ impl Export {
         })?;
         // Renaming makes the whole export appear at once.
         match self.site {
-            Some(_) => site::install(&export_dir, &directory),
-            None => fs::rename(&export_dir, &directory).map_err(|error| error.to_string()),
+            Some(_) => site_files::install(&export_dir, &target),
+            None => fs::rename(&export_dir, &target).map_err(|error| error.to_string()),
         }
         .map_err(refused)?;
         print_line(&format!("{summary} to {}", directory.display()))

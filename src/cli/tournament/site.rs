@@ -4,8 +4,8 @@
 //! coordinator leaves out what is private or frozen: hidden results, standard error, evidence, and
 //! records that are not published. The pages are made by [`arbiter_coordinator::web::static_site`].
 //!
-//! A site is written to a new folder beside its destination, which it replaces in one step. Two
-//! exports of the same state have the same bytes.
+//! A site is written to a new folder beside its destination, which it replaces in one step; see
+//! [`site_files`]. Two exports of the same state have the same bytes.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -23,10 +23,10 @@ use arbiter_proto::v1::{
     GetStatisticsResponse, GetTournamentRequest, LeaderboardRef, ListBotsRequest,
     ListMatchesRequest, Standing, Tournament,
 };
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tonic::Code;
 
 use super::export::{Export, ExportedMatch, write_error};
+use super::site_files;
 use crate::cli::client::{Request as _, Server, malformed_response};
 use crate::cli::ranking::{fetch_ranking, fetch_statistics};
 use crate::cli::record_download;
@@ -35,8 +35,6 @@ use crate::output::eprint_line;
 use crate::play::progress;
 use crate::replay_page::replay_page;
 
-/// A file that each site has. Only a folder with it is replaced.
-const MARKER: &str = ".arbiter-site";
 /// The number of matches on a page.
 const MATCHES_PER_PAGE: usize = 200;
 /// No limit on the number of standings.
@@ -60,27 +58,6 @@ struct Fetched {
     bots: Vec<Bot>,
 }
 
-/// Whether a site can be written to this folder: it is missing, empty or a former site.
-pub(super) fn check_target(directory: &Path) -> Result<(), String> {
-    match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
-        Ok(true) if !directory.join(MARKER).is_file() => {
-            Err("not empty, and not a site that was exported before; choose another directory"
-                .to_owned())
-        }
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
-        Ok(_) | Err(_) => Ok(()),
-    }
-}
-
-/// Moves a complete site to its destination. A former site there goes to the place of the new one.
-pub(super) fn install(site: &Path, directory: &Path) -> Result<(), String> {
-    if directory.is_dir() {
-        let exchanged = renameat_with(CWD, site, CWD, directory, RenameFlags::EXCHANGE);
-        return exchanged.map_err(|error| error.to_string());
-    }
-    fs::rename(site, directory).map_err(|error| error.to_string())
-}
-
 impl SiteExport<'_> {
     /// Writes a site to the new directory `directory` and returns a description.
     pub(super) async fn write(&self, server: &Server, directory: &Path) -> Result<String, Failure> {
@@ -100,7 +77,7 @@ impl SiteExport<'_> {
         let pages = LinkedPages::new(edition, &rankings, &replays);
         self.write_texts(&writer, &site, &fetched, &pages)?;
         self.write_matches(server, &writer, &site, &fetched, &replays).await?;
-        writer.write(MARKER, "A site of arbiter tournament export. It may be replaced.\n")?;
+        site_files::write_list(directory).map_err(|error| write_error(directory, &error))?;
         let name = &fetched.tournament.name;
         let replays = replays.len();
         let count = matches.len();
