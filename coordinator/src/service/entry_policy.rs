@@ -28,7 +28,7 @@ fn check_entry(
     let may_enter = match state {
         EntryState::Open(_) => true,
         EntryState::Closed(_) => house && principal.is_organiser(),
-        EntryState::Rehearsal | EntryState::Over => false,
+        EntryState::Rehearsal | EntryState::Over(_) => false,
     };
     if may_enter {
         return Ok(());

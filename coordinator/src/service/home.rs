@@ -132,7 +132,7 @@ impl Service {
         let end_of_entry = |card: &TournamentCard| match card.heading.entry {
             EntryState::Open(closes) => (0, closes.unwrap_or(far)),
             EntryState::Closed(closed) => (1, closed),
-            EntryState::Rehearsal | EntryState::Over => (2, far),
+            EntryState::Rehearsal | EntryState::Over(_) => (2, far),
         };
         page.open.sort_by_key(|card| (card.running.is_none(), end_of_entry(card)));
         Ok(page)

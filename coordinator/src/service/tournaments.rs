@@ -470,6 +470,7 @@ fn message(
         game: row.game,
         settings: row.settings.to_string(),
         state: row.state.as_str().to_owned(),
+        ended_at_us: row.ended_at.map(micros),
         seed_hash: row.seed_hash,
         seed: if is_over { row.seed.0.to_vec() } else { Vec::new() },
         created_at_us: micros(row.created_at),

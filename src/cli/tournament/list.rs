@@ -284,6 +284,7 @@ fn outline_json(tournament: &Tournament) -> Value {
         "seed": (!tournament.seed.is_empty()).then(|| hex(&tournament.seed)),
         "beacon": beacon_json(tournament.beacon.as_ref()),
         "created_at": moment_json(tournament.created_at_us),
+        "ended_at": tournament.ended_at_us.map(moment_json),
         "last_error": non_empty(&tournament.last_error),
         "next_edition_at": next_edition_at.map(moment_json),
         "new_bot_outlook": non_empty(&tournament.new_bot_outlook),
