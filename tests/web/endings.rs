@@ -33,3 +33,49 @@ fn a_closed_tournament_says_when_it_was_closed() {
     assert!(api.contains(&format!("\"ended_at\":\"{}", exact[..19].replace(' ', "T"))), "{api}");
     server.up.close();
 }
+
+#[test]
+fn every_page_and_command_of_a_cancelled_tournament_says_so() {
+    let server = TestServer::open_with("rerun = \"manual\"\n");
+    let up = &server.up;
+    let browser = &server.browser;
+    up.play("cup");
+    let tabs = ["", "/ranking", "/matches", "/bots", "/matrix", "/statistics", "/how-to-play"];
+    let others = ["/about", "/submit", "/bots/ada", "/matches/0"];
+    let paths: Vec<_> = tabs.iter().chain(&others).map(|path| format!("/t/cup{path}")).collect();
+    let notice = "This tournament was cancelled";
+    for path in &paths {
+        assert!(!text(&browser.get(path).body).contains(notice), "{path}: it is open");
+    }
+    up.succeed("tournament cancel cup");
+    let (exact, minute) = end(up, "cup");
+    let banner = format!("{notice} on {minute}. It has no official leaderboard.");
+    for path in &paths {
+        let page = text(&browser.get(path).body);
+        assert!(page.contains(&banner), "{path}: {page}");
+    }
+    for path in ["/t/cup", "/t/cup/ranking", "/t/cup/projector"] {
+        let page = text(&browser.page(path));
+        assert!(page.contains("Formerly official leaderboard (edition 1)"), "{path}: {page}");
+        assert!(!page.contains("Official leaderboard"), "{path}: {page}");
+    }
+    let board = text(&browser.page("/t/cup/projector"));
+    assert!(board.contains("The tournament was cancelled at "), "{board}");
+    let home = text(&browser.page("/"));
+    assert!(home.contains("edition 1, formerly official"), "{home}");
+    assert!(!home.contains(" leads "), "a cancelled tournament has no newest result: {home}");
+    for command in ["ranking cup", "tournament watch cup"] {
+        let output = up.succeed(command);
+        let expected = format!("; the tournament was cancelled at {exact}");
+        assert!(output.contains(&expected), "{command}: {output}");
+        assert!(!output.contains(", official"), "{command}: {output}");
+    }
+    for command in ["ranking cup", "ranking cup --stats", "ranking cup --bot ada"] {
+        let output = up.succeed(command);
+        assert!(output.contains("edition 1, formerly official"), "{command}: {output}");
+    }
+    let shown = up.succeed("tournament show cup");
+    assert!(shown.contains(&format!("cup is over: it was cancelled at {exact}; ")), "{shown}");
+    assert!(!shown.contains(", official"), "{shown}");
+    server.up.close();
+}

@@ -83,6 +83,15 @@ impl EntryState {
     }
 }
 
+/// The words for a tournament that was cancelled. Empty if it was not.
+pub(super) fn cancel_notice(tournament: &Tournament) -> String {
+    if tournament.state != TournamentState::Cancelled {
+        return String::new();
+    }
+    let at = tournament.ended_at.map(|at| format!(" at {}", format_time(at)));
+    format!("the tournament was cancelled{}", at.unwrap_or_default())
+}
+
 impl Service {
     /// Whether bots can enter a tournament now.
     pub(super) fn entry_state(&self, tournament: &Tournament) -> Result<EntryState> {

@@ -133,6 +133,9 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
         p {
             (leaderboard::heading(board)) ": " (layout::count(board.counted, "match", "matches"))
         }
+        @if !board.cancel_notice.is_empty() {
+            p.notice { (layout::sentence(&board.cancel_notice)) }
+        }
         @if !board.freeze_notice.is_empty() {
             p.notice.frozen { "Leaderboards are " (board.freeze_notice) "." }
         }
