@@ -1,7 +1,11 @@
 //! How pages and commands say that a tournament is over, and what they still offer.
 
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
 use crate::TestServer;
 use crate::browser::text;
+use crate::support::service::{done, wait_until};
 use crate::support::up::Up;
 
 /// When a tournament ended: as commands say it, and as pages say it.
@@ -77,5 +81,62 @@ fn every_page_and_command_of_a_cancelled_tournament_says_so() {
     let shown = up.succeed("tournament show cup");
     assert!(shown.contains(&format!("cup is over: it was cancelled at {exact}; ")), "{shown}");
     assert!(!shown.contains(", official"), "{shown}");
+    server.up.close();
+}
+
+/// Sets the end of entry of `cup` to a time that is near, and waits until entry has closed.
+fn close_entry(up: &Up) {
+    let closes = OffsetDateTime::now_utc() + time::Duration::seconds(5);
+    let closes = closes.replace_nanosecond(0).unwrap().format(&Rfc3339).unwrap();
+    up.succeed(&format!("tournament edit cup --set closes={closes}"));
+    let is_closed = || up.json("tournament show cup")[0]["entry"]["open"] == false;
+    wait_until("entry has closed", is_closed);
+}
+
+#[test]
+fn pages_offer_nothing_that_is_refused_since_entry_has_closed() {
+    let server = TestServer::open_with("rerun = \"manual\"\nsubmissions.preflight = false\n");
+    let up = &server.up;
+    let token = up.token("player --name ada");
+    let engine = up.bots.rascal("engine", "honest", 0, "");
+    let mut submit = up.command("submit cup");
+    done(&submit.arg(&engine).env("ARBITER_TOKEN", &token).output().unwrap());
+    let mut owner = server.browser.clone();
+    owner.log_in(&token);
+    let mut organiser = server.browser.clone();
+    organiser.log_in(&up.admin());
+    let submitted = ["/t/cup/bots/ada/engine", "/t/cup/bots/ada/engine/versions/1"];
+    for path in submitted {
+        let page = owner.page(path);
+        assert!(page.contains("Submit a new version") && page.contains("Withdraw bot"), "{page}");
+    }
+
+    close_entry(up);
+    for path in submitted {
+        let page = owner.page(path);
+        assert!(!page.contains("Submit a new version") && !page.contains("Withdraw bot"), "{page}");
+        assert!(page.contains("Owners can no longer enter, change or withdraw bots."), "{page}");
+        let page_of_organiser = organiser.page(path);
+        assert!(page_of_organiser.contains("Withdraw bot"), "organisers still can");
+        assert!(!page_of_organiser.contains("Submit a new version"), "{page_of_organiser}");
+    }
+    let log_in = "with the token from your organiser to submit a bot";
+    let file = "type=\"file\"";
+    for browser in [&server.browser, &owner, &organiser] {
+        let page = browser.get("/t/cup/submit").body;
+        assert!(page.contains("Entry closed "), "{page}");
+        for offer in ["enters the tournament at once", "An owner may submit", log_in, file] {
+            assert!(!page.contains(offer), "{offer}: {page}");
+        }
+    }
+    assert!(text(&organiser.page("/t/cup/submit")).contains("arbiter submit cup PATH --house"));
+
+    up.succeed("tournament cancel cup");
+    for path in submitted {
+        assert!(!organiser.page(path).contains("Withdraw bot"), "{path}");
+    }
+    let over = server.browser.get("/t/cup/submit").body;
+    assert!(over.contains("The tournament is over.") && !over.contains(log_in), "{over}");
+    assert!(!organiser.page("/t/cup/submit").contains("--house"));
     server.up.close();
 }
