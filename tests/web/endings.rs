@@ -1,10 +1,11 @@
-//! How pages and commands say that a tournament is over, and what they still offer.
+//! How pages and commands say that a tournament is over, that entry has closed or that leaderboards
+//! are frozen, and what they still offer.
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::TestServer;
-use crate::browser::text;
+use crate::browser::{rows, text};
 use crate::support::service::{done, wait_until};
 use crate::support::up::Up;
 
@@ -84,11 +85,15 @@ fn every_page_and_command_of_a_cancelled_tournament_says_so() {
     server.up.close();
 }
 
+/// A time that is near, as in a tournament file.
+fn soon() -> String {
+    let at = OffsetDateTime::now_utc() + time::Duration::seconds(5);
+    at.replace_nanosecond(0).unwrap().format(&Rfc3339).unwrap()
+}
+
 /// Sets the end of entry of `cup` to a time that is near, and waits until entry has closed.
 fn close_entry(up: &Up) {
-    let closes = OffsetDateTime::now_utc() + time::Duration::seconds(5);
-    let closes = closes.replace_nanosecond(0).unwrap().format(&Rfc3339).unwrap();
-    up.succeed(&format!("tournament edit cup --set closes={closes}"));
+    up.succeed(&format!("tournament edit cup --set closes={}", soon()));
     let is_closed = || up.json("tournament show cup")[0]["entry"]["open"] == false;
     wait_until("entry has closed", is_closed);
 }
@@ -112,6 +117,8 @@ fn pages_offer_nothing_that_is_refused_since_entry_has_closed() {
     }
 
     close_entry(up);
+    let list = up.succeed("tournament list");
+    assert!(list.contains("open, entry closed"), "{list}");
     for path in submitted {
         let page = owner.page(path);
         assert!(!page.contains("Submit a new version") && !page.contains("Withdraw bot"), "{page}");
@@ -138,5 +145,52 @@ fn pages_offer_nothing_that_is_refused_since_entry_has_closed() {
     let over = server.browser.get("/t/cup/submit").body;
     assert!(over.contains("The tournament is over.") && !over.contains(log_in), "{over}");
     assert!(!organiser.page("/t/cup/submit").contains("--house"));
+    server.up.close();
+}
+
+#[test]
+fn owners_see_which_results_a_freeze_hides() {
+    let server = TestServer::open_with("rerun = \"manual\"\nsubmissions.preflight = false\n");
+    let up = &server.up;
+    let token = up.token("player --name ada");
+    let as_owner = |words: &str| {
+        let output = up.command(words).env("ARBITER_TOKEN", &token).output().unwrap();
+        let notes = String::from_utf8_lossy(&output.stderr).into_owned();
+        (done(&output), notes)
+    };
+    let engine = up.bots.rascal("engine", "honest", 0, "");
+    as_owner(&format!("submit cup {engine}"));
+    let mut owner = server.browser.clone();
+    owner.log_in(&token);
+    up.play("cup");
+    let is_ranked = |page: &str, label: &str| rows(page, "own-bots")[0][2].ends_with(label);
+    let page = owner.page("/me");
+    assert!(is_ranked(&page, " (edition 1, official)"), "{page}");
+    assert!(!text(&page).contains("frozen"), "{page}");
+
+    up.succeed(&format!("tournament edit cup --set freeze={}", soon()));
+    wait_until("it is frozen", || up.json("tournament show cup")[0]["frozen"].is_string());
+    let later = up.bots.rascal("later", "honest", 0, "");
+    up.succeed(&format!("submit cup {later} --house"));
+    up.play("cup");
+    let frozen = "eaderboards are frozen since ";
+    let page = owner.page("/me");
+    assert!(is_ranked(&page, " (edition 1, official, frozen)"), "{page}");
+    assert!(text(&page).contains(frozen), "{page}");
+    let (log, notes) = as_owner("log cup engine");
+    assert!(log.contains(" hidden ") && notes.contains(frozen), "{log}{notes}");
+    let hidden = log.lines().find(|line| line.contains(" hidden ")).unwrap();
+    let id = hidden.split_whitespace().next().unwrap();
+    let (shown, _) = as_owner(&format!("match {id}"));
+    assert!(shown.contains(" hidden ") && shown.contains(frozen), "{shown}");
+    let (list, _) = as_owner("tournament list");
+    assert!(list.contains("open, frozen"), "{list}");
+
+    up.succeed("tournament close cup");
+    for words in ["log cup engine".to_owned(), format!("match {id}")] {
+        let (printed, notes) = as_owner(&words);
+        assert!(!printed.contains("hidden") && !notes.contains("frozen"), "{printed}{notes}");
+    }
+    assert!(!text(&owner.page("/me")).contains("frozen"));
     server.up.close();
 }

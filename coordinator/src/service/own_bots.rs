@@ -1,5 +1,6 @@
 //! The bots of one owner in all tournaments, and their newest matches.
 
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{
     Bot, GetBotLogRequest, GetStandingRequest, GetStandingResponse, LeaderboardRef, LogEntry,
 };
@@ -22,10 +23,13 @@ pub(crate) struct OwnBot {
     /// The name of its tournament.
     pub(crate) tournament: String,
     pub(crate) bot: Bot,
-    /// Its place on the official leaderboard, if it has one that the caller may see.
-    pub(crate) place: Option<GetStandingResponse>,
+    /// Its place on the leaderboard that the caller sees, and what the results are. None if it has
+    /// no place there.
+    pub(crate) place: Option<(GetStandingResponse, EditionStatus)>,
     /// Whether new versions can enter its tournament now.
     pub(crate) is_entry_open: bool,
+    /// Whether the leaderboards of its tournament are frozen for the caller.
+    pub(crate) is_frozen: bool,
 }
 
 /// A match of a bot of the caller.
@@ -38,6 +42,8 @@ pub(crate) struct OwnMatch {
     /// The names of the components of its score. Empty if they are not known.
     pub(crate) columns: Vec<String>,
     pub(crate) entry: LogEntry,
+    /// The words for the freeze that hides scores from the caller. Empty if none does.
+    pub(crate) freeze_notice: String,
 }
 
 impl Service {
@@ -55,31 +61,42 @@ impl Service {
         for row in rows {
             let bot = bot_message(&row, caller);
             let place = self.official_place(caller, &row.tournament, &bot.name).await?;
-            let is_entry_open = self.is_entry_open(&row.tournament).await?;
-            bots.push(OwnBot { tournament: row.tournament, bot, place, is_entry_open });
+            let (is_entry_open, is_frozen) = self.entry_and_freeze(caller, &row.tournament).await?;
+            bots.push(OwnBot { tournament: row.tournament, bot, place, is_entry_open, is_frozen });
         }
         Ok(bots)
     }
 
-    /// Whether bots can enter a tournament. Not if it was deleted since its bots were listed.
-    async fn is_entry_open(&self, tournament: &str) -> Result<bool> {
+    /// Whether bots can enter a tournament, and whether its leaderboards are frozen for the caller.
+    /// Neither if it was deleted since its bots were listed.
+    async fn entry_and_freeze(&self, caller: &Caller, tournament: &str) -> Result<(bool, bool)> {
         match self.tournament(tournament).await {
-            Ok(tournament) => Ok(self.entry_state(&tournament)?.is_open()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Ok(row) => {
+                let is_frozen = self.visibility(&row, caller)?.frozen.is_some();
+                Ok((self.entry_state(&row)?.is_open(), is_frozen))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok((false, false)),
             Err(error) => Err(error),
         }
     }
 
-    /// The place of a bot on the leaderboard that the caller sees. `None` if it has none.
+    /// The place of a bot on the leaderboard that the caller sees, and what its results are.
+    /// `None` if it has none.
     async fn official_place(
         &self,
         caller: &Caller,
         tournament: &str,
         bot: &str,
-    ) -> Result<Option<GetStandingResponse>> {
+    ) -> Result<Option<(GetStandingResponse, EditionStatus)>> {
         let board = LeaderboardRef { tournament: tournament.to_owned(), edition: None };
         let request = GetStandingRequest { leaderboard: Some(board), bot: bot.to_owned() };
-        match self.get_standing(caller, request).await {
+        let read: Result<_> = async {
+            let place = self.get_standing(caller, request).await?;
+            let status = self.edition_status(caller, tournament, place.edition).await?;
+            Ok((place, status))
+        }
+        .await;
+        match read {
             Ok(place) => Ok(Some(place)),
             // There is no leaderboard, or not with this bot, or it is frozen.
             Err(error)
@@ -119,11 +136,13 @@ impl Service {
                 Err(error) => return Err(error),
             };
             let columns = log.columns;
+            let freeze_notice = log.freeze_notice;
             matches.extend(log.entries.into_iter().map(|entry| OwnMatch {
                 tournament: tournament.clone(),
                 bot: bot.name.clone(),
                 columns: columns.clone(),
                 entry,
+                freeze_notice: freeze_notice.clone(),
             }));
         }
         let first_bot =

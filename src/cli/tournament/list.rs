@@ -47,9 +47,21 @@ impl List {
 fn row(tournament: &Tournament) -> Vec<String> {
     let running = running(tournament).map_or_else(|| "-".to_owned(), progress);
     let Tournament { name, game, state, created_at_us, rehearsal_of, .. } = tournament;
-    let rehearsal = non_empty(rehearsal_of).map(|original| format!(", rehearsal of {original}"));
-    let state = format!("{state}{}", rehearsal.unwrap_or_default());
-    vec![name.clone(), game.clone(), state, moment(*created_at_us), running]
+    let mut states = vec![state.clone()];
+    if let Some(original) = non_empty(rehearsal_of) {
+        states.push(format!("rehearsal of {original}"));
+    } else if has_closed_entry(tournament) {
+        states.push("entry closed".to_owned());
+    }
+    if !tournament.freeze_notice.is_empty() {
+        states.push("frozen".to_owned());
+    }
+    vec![name.clone(), game.clone(), states.join(", "), moment(*created_at_us), running]
+}
+
+/// Whether a tournament goes on after its entry has closed.
+fn has_closed_entry(tournament: &Tournament) -> bool {
+    tournament.state == "open" && !tournament.entry_open && tournament.closes_at_us.is_some()
 }
 
 /// Show a tournament: settings, editions and matches that were set aside.
