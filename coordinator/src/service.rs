@@ -79,7 +79,7 @@ pub use caller::{Caller, Principal};
 pub use change_notifier::ChangeNotifier;
 pub(crate) use change_notifier::SHUTDOWN_GRACE;
 pub use counted_results::{CountedResults, EditionStatistics, ReadError};
-pub(crate) use entry_state::EntryState;
+pub(crate) use entry_state::{EntryState, TournamentEnd};
 pub use error::{ErrorKind, ServiceError};
 pub use estimates::counted_certificate;
 pub(crate) use game_guides::GameGuide;

@@ -11,7 +11,7 @@ pub enum EditionStatus {
     Provisional,
     /// It was cancelled.
     Cancelled,
-    /// A newer edition is official.
+    /// It was official until a newer edition was complete, or until its tournament was cancelled.
     FormerlyOfficial,
     /// It is in a rehearsal, so it is never official.
     Rehearsal,

@@ -242,6 +242,12 @@ impl Log {
             let remedy = "submit a better version, or ask an organiser to reinstate it";
             eprint_line(&printable(&format!("suspended: {}; {remedy}", log.suspended_reason)));
         }
+        let is_frozen = !log.freeze_notice.is_empty();
+        if is_frozen {
+            let notice = &log.freeze_notice;
+            let text = format!("leaderboards are {notice}; scores of later matches are hidden");
+            eprint_line(&printable(&text));
+        }
         let mut entries = log.entries;
         entries.retain(|entry| !forfeits || !entry.forfeit.is_empty());
         let score = score_heading(&log.columns);
@@ -253,18 +259,21 @@ impl Log {
                 trial_output::show(out, &tournament, &status, false)?;
                 out.line("")?;
             }
-            out.list(json, &entries, entry_json, table, entry_row)
+            out.list(json, &entries, entry_json, table, |entry| entry_row(entry, is_frozen))
         })
     }
 }
 
-fn entry_row(entry: &LogEntry) -> Vec<String> {
-    let score: Vec<_> = entry.score.iter().map(i64::to_string).collect();
+/// A row of the log. While leaderboards are frozen, a match without a score has a hidden one.
+fn entry_row(entry: &LogEntry, is_frozen: bool) -> Vec<String> {
+    let numbers: Vec<_> = entry.score.iter().map(i64::to_string).collect();
+    let score =
+        if is_frozen && numbers.is_empty() { "hidden".to_owned() } else { numbers.join(" ") };
     let forfeit = non_empty(&entry.forfeit).unwrap_or("-").to_owned();
     let seat = entry.seat.to_string();
     let bots = entry.bots.join(" ");
     let why = entry.evidence.as_ref().map(evidence_text).unwrap_or_default();
-    vec![entry.r#match.clone(), seat, bots, score.join(" "), forfeit, why]
+    vec![entry.r#match.clone(), seat, bots, score, forfeit, why]
 }
 
 /// Why a seat forfeited, as text.

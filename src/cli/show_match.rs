@@ -143,6 +143,7 @@ fn status_json(status: &MatchStatus) -> Value {
         "failed_leases": status.failed_leases,
         "faults": status.faults,
         "evidence": evidence.collect::<Vec<_>>(),
+        "frozen": non_empty(&status.freeze_notice),
     });
     merge(merge(object, result_json(status)), details)
 }
@@ -156,6 +157,7 @@ fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
     let score = score_heading(&status.columns);
     let header = ["seat", "bot", "version", &score, "forfeit", ""];
     let mut table = Columns::new(header, &[1, 3, 4, 5]);
+    let no_score = if status.freeze_notice.is_empty() { "-" } else { "hidden" };
     for (number, seat) in (1..).zip(&status.seats) {
         let score: Vec<_> = seat.score.iter().map(i64::to_string).collect();
         let bad = match seat.bad_answers {
@@ -167,7 +169,7 @@ fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
             number.to_string(),
             seat.bot.clone(),
             seat.version.to_string(),
-            if score.is_empty() { "-".to_owned() } else { score.join(" ") },
+            if score.is_empty() { no_score.to_owned() } else { score.join(" ") },
             non_empty(&seat.forfeit).unwrap_or("-").to_owned(),
             bad,
         ]);
@@ -176,6 +178,9 @@ fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
         out.line("who plays is hidden while the leaderboards are frozen")?;
     } else {
         out.table(&table)?;
+    }
+    if !status.freeze_notice.is_empty() {
+        out.line(&format!("the result is hidden: leaderboards are {}", status.freeze_notice))?;
     }
     if let Some(transcript) = transcript(status) {
         let seconds = f64::from(*wall_ms) / 1000.0;

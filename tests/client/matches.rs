@@ -53,7 +53,8 @@ fn a_match_is_shown_with_its_result() {
             "scores": [[2], [0]], "forfeits": [null, "clock"], "bad_answers": [0, 0],
             "transcript": "11".repeat(32), "wall_ms": 1237, "worker": "cellar-3", "level": "A'",
             "failed_leases": 1, "faults": ["worker lost\u{1b}[2J"], "evidence": [null,
-                {"detail": "clock: 12 ms\u{1b} over", "wall_us": 512_000, "cpu_us": 9}]})]
+                {"detail": "clock: 12 ms\u{1b} over", "wall_us": 512_000, "cpu_us": 9}],
+            "frozen": null})]
     );
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let heads = words(stdout.lines().nth(2).unwrap());

@@ -401,7 +401,8 @@ impl BotService for Scripted {
     async fn get_bot_log(&self, request: Request<GetBotLogRequest>) -> Answer<GetBotLogResponse> {
         let Script { log: entries, stood_down: suspended_reason, columns, .. } =
             self.called("log", &request)?;
-        Ok(Response::new(GetBotLogResponse { entries, suspended_reason, columns }))
+        let freeze_notice = String::new();
+        Ok(Response::new(GetBotLogResponse { entries, suspended_reason, columns, freeze_notice }))
     }
 
     async fn get_trial(&self, request: Request<GetTrialRequest>) -> Answer<TrialStatus> {

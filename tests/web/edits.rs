@@ -339,3 +339,18 @@ fn a_printed_file_creates_a_tournament_of_each_game() {
     assert!(failure(up, "tournament init chequers").contains("chequers"));
     server.up.close();
 }
+
+#[test]
+fn the_first_page_shows_the_description_until_there_is_a_leaderboard() {
+    let server = TestServer::open_with("rerun = \"manual\"\ndescription = \"**Cups** for all\"\n");
+    let browser = &server.browser;
+    let description = "<strong>Cups</strong> for all";
+    let page = browser.page("/t/cup");
+    let shown = page.find(description).unwrap_or_else(|| panic!("no description: {page}"));
+    assert!(page.find("No leaderboard yet") > Some(shown), "{page}");
+    assert!(page.find("Entry is open.") > Some(shown), "{page}");
+    server.up.play("cup");
+    assert!(!browser.page("/t/cup").contains(description), "the leaderboard leads");
+    assert!(browser.page("/t/cup/about").contains(description));
+    server.up.close();
+}

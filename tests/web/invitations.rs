@@ -126,7 +126,8 @@ fn a_player_sees_the_own_bots_and_matches() {
     let place =
         server.up.json("ranking cup").into_iter().find(|place| place["bot"] == "lovelace/engine");
     let rank = place.unwrap()["rank"].to_string();
-    assert_eq!(bots[0][2].trim_start_matches('='), rank);
+    let ranked = format!("{rank} (edition 1, official)");
+    assert_eq!(bots[0][2].trim_start_matches('='), ranked);
     let matches = rows(&page, "own-matches");
     assert_eq!(matches.len(), 5, "{matches:?}");
     assert!(matches.iter().all(|row| row[3].contains("engine")), "{matches:?}");

@@ -5,6 +5,7 @@
 mod brackets;
 mod browser;
 mod edits;
+mod endings;
 mod game_guides;
 mod hidden_frames;
 mod house_ranks;

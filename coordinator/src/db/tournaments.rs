@@ -149,6 +149,12 @@ impl Tournament {
         self.state != TournamentState::Open && original != Some(TournamentState::Open)
     }
 
+    /// Whether its last complete edition is official. A rehearsal has no official edition, and a
+    /// cancelled tournament no longer has one.
+    pub fn has_official_edition(&self) -> bool {
+        self.rehearsal.is_none() && self.state != TournamentState::Cancelled
+    }
+
     /// Its game: one of these, or its package.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use arbiter_proto::v1::{
 use arbiter_ranking::Entrant;
 use serde_json::json;
 
+use super::leaderboard_freeze::freeze_notice;
 use super::submissions::message;
 use super::{Caller, Result, Service, ServiceError, change, match_name, micros};
 use crate::access::Role;
@@ -109,7 +110,10 @@ impl Service {
         let suspended_reason = row.suspension_reason().unwrap_or_default().to_owned();
         let game = tournament.game(self.games()).ok();
         let columns = game.map(|game| score_columns(&game, &entries)).unwrap_or_default();
-        Ok(GetBotLogResponse { entries, suspended_reason, columns })
+        let hides_scores = self.visibility(&tournament, caller)?.frozen.is_some();
+        let freeze_notice =
+            if hides_scores { freeze_notice(&tournament, self.now()) } else { String::new() };
+        Ok(GetBotLogResponse { entries, suspended_reason, columns, freeze_notice })
     }
 
     pub(crate) async fn withdraw_bot(

@@ -8,7 +8,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::entry_state::EntryState;
 use super::leaderboard_freeze::entry_rules;
-use super::{Caller, Principal, Result, Service, ServiceError, change, format_time};
+use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError, change, format_time};
 use crate::db::tokens::{self, Role};
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{bots, versions};
@@ -28,7 +28,7 @@ fn check_entry(
     let may_enter = match state {
         EntryState::Open(_) => true,
         EntryState::Closed(_) => house && principal.is_organiser(),
-        EntryState::Rehearsal | EntryState::Over => false,
+        EntryState::Rehearsal | EntryState::Over(_) => false,
     };
     if may_enter {
         return Ok(());
@@ -72,6 +72,23 @@ impl Service {
              before the tournament is over",
             format_time(closed)
         )))
+    }
+
+    /// Whether the rules of entry now let the caller withdraw or reinstate a bot that they manage.
+    pub(crate) async fn may_change_entry(
+        &self,
+        caller: &Caller,
+        tournament: &str,
+        bot: &str,
+    ) -> Result<bool> {
+        let Some(principal) = caller.principal() else { return Ok(false) };
+        let tournament = self.tournament(tournament).await?;
+        let row = self.bot(caller, tournament.id, bot).await?;
+        match self.check_bot_entry(principal, &tournament, &row).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::FailedPrecondition => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether a bot is a house bot: it has no owner, or its owner is an organiser.

@@ -17,14 +17,24 @@ pub(crate) enum EntryState {
     /// It is a rehearsal, which has copies of the bots of another tournament.
     Rehearsal,
     /// The tournament is over.
-    Over,
+    Over(TournamentEnd),
+}
+
+/// How a tournament ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TournamentEnd {
+    /// Whether it was cancelled. Otherwise it was closed.
+    pub(crate) is_cancelled: bool,
+    /// When it ended. None if this is not known.
+    pub(crate) at: Option<OffsetDateTime>,
 }
 
 impl EntryState {
     /// The state at a time.
     pub(super) fn of(tournament: &Tournament, now: OffsetDateTime) -> Result<Self> {
         if tournament.state != TournamentState::Open {
-            return Ok(Self::Over);
+            let is_cancelled = tournament.state == TournamentState::Cancelled;
+            return Ok(Self::Over(TournamentEnd { is_cancelled, at: tournament.ended_at }));
         }
         if tournament.rehearsal.is_some() {
             return Ok(Self::Rehearsal);
@@ -62,9 +72,24 @@ impl EntryState {
                 "the tournament {tournament} is a rehearsal of {original} with copies of its bots: no \
                  bot can enter or leave it; submit to {original}"
             ),
-            Self::Over => format!("tournament {tournament} is over: no bot can enter or leave"),
+            Self::Over(TournamentEnd { is_cancelled, at }) => {
+                let how = if is_cancelled { "cancelled" } else { "closed" };
+                let at = at.map(|at| format!(" at {}", format_time(at))).unwrap_or_default();
+                format!(
+                    "tournament {tournament} is over: it was {how}{at}; no bot can enter or leave"
+                )
+            }
         }
     }
+}
+
+/// The words for a tournament that was cancelled. Empty if it was not.
+pub(super) fn cancel_notice(tournament: &Tournament) -> String {
+    if tournament.state != TournamentState::Cancelled {
+        return String::new();
+    }
+    let at = tournament.ended_at.map(|at| format!(" at {}", format_time(at)));
+    format!("the tournament was cancelled{}", at.unwrap_or_default())
 }
 
 impl Service {

@@ -67,8 +67,8 @@ pub(crate) struct Leader {
     pub(crate) edition: i32,
     /// What the results of the edition are.
     pub(crate) status: EditionStatus,
-    /// When the edition was complete. None if it is not official: while it runs, and in a
-    /// rehearsal.
+    /// When the edition was complete. None if it is not official: while it runs, in a rehearsal,
+    /// and in a cancelled tournament.
     pub(crate) since: Option<OffsetDateTime>,
     /// Whether house bots have no rank, so one of them may be better.
     pub(crate) is_among_ranked: bool,
@@ -132,7 +132,7 @@ impl Service {
         let end_of_entry = |card: &TournamentCard| match card.heading.entry {
             EntryState::Open(closes) => (0, closes.unwrap_or(far)),
             EntryState::Closed(closed) => (1, closed),
-            EntryState::Rehearsal | EntryState::Over => (2, far),
+            EntryState::Rehearsal | EntryState::Over(_) => (2, far),
         };
         page.open.sort_by_key(|card| (card.running.is_none(), end_of_entry(card)));
         Ok(page)
@@ -159,7 +159,8 @@ impl Service {
             Some(edition) => {
                 let is_rehearsal = tournament.rehearsal.is_some();
                 let state = edition.state.as_str();
-                let status = EditionStatus::of(official.is_some(), state, is_rehearsal);
+                let is_official = official.is_some() && tournament.has_official_edition();
+                let status = EditionStatus::of(is_official, state, is_rehearsal);
                 self.leader(edition, status).await?
             }
             None => None,

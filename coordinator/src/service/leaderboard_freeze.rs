@@ -116,7 +116,8 @@ impl Service {
         if are_visible { Ok(()) } else { Err(visibility.refusal()) }
     }
 
-    /// The newest edition whose leaderboard is official and visible. A rehearsal has none.
+    /// The newest edition whose leaderboard is official and visible. A rehearsal has none. In a
+    /// cancelled tournament it is the edition that was official until then.
     pub(super) async fn official(
         &self,
         db: impl PgExecutor<'_>,

@@ -6,7 +6,7 @@ use arbiter_proto::v1::{self, GetMatchRequest, ListMatchesRequest, MatchSeat, Ma
 use arbiter_ranking::Entrant;
 
 use super::bots::evidence_message;
-use super::leaderboard_freeze::{hide_players, hide_result};
+use super::leaderboard_freeze::{freeze_notice, hide_players, hide_result};
 use super::{Caller, DefaultEdition, Result, Service, ServiceError, micros};
 use crate::db::editions::{Edition, EditionState};
 use crate::db::entrants::{EntrantInfo, Roster};
@@ -53,6 +53,9 @@ impl Service {
         self.add_evidence(id, &planned.seats, &infos, caller, &mut status).await?;
         let visibility = self.visibility(&tournament, caller)?;
         if self.visible_results(&visibility, id.tournament, &[id.number]).await?.is_empty() {
+            if !status.transcript.is_empty() {
+                status.freeze_notice = freeze_notice(&tournament, self.now());
+            }
             hide_result(&mut status);
             let is_owner = infos.iter().any(|bot| caller.is_owner(bot.owner));
             if !is_owner && self.players_show_results(&tournament)? {

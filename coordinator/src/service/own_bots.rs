@@ -1,5 +1,6 @@
 //! The bots of one owner in all tournaments, and their newest matches.
 
+use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{
     Bot, GetBotLogRequest, GetStandingRequest, GetStandingResponse, LeaderboardRef, LogEntry,
 };
@@ -24,10 +25,13 @@ pub(crate) struct OwnBot {
     /// The title of its tournament, or the name if there is no title.
     pub(crate) title: String,
     pub(crate) bot: Bot,
-    /// Its place on the official leaderboard, if it has one that the caller may see.
-    pub(crate) place: Option<GetStandingResponse>,
+    /// Its place on the leaderboard that the caller sees, and what the results are. None if it has
+    /// no place there.
+    pub(crate) place: Option<(GetStandingResponse, EditionStatus)>,
     /// Whether new versions can enter its tournament now.
     pub(crate) is_entry_open: bool,
+    /// Whether the leaderboards of its tournament are frozen for the caller.
+    pub(crate) is_frozen: bool,
 }
 
 /// A match of a bot of the caller.
@@ -42,6 +46,8 @@ pub(crate) struct OwnMatch {
     /// The names of the components of its score. Empty if they are not known.
     pub(crate) columns: Vec<String>,
     pub(crate) entry: LogEntry,
+    /// The words for the freeze that hides scores from the caller. Empty if none does.
+    pub(crate) freeze_notice: String,
 }
 
 impl Service {
@@ -61,28 +67,45 @@ impl Service {
             let place = self.official_place(caller, &row.tournament, &bot.name).await?;
             // It may have been deleted since its bots were listed.
             let tournament = none_if_missing(self.tournament(&row.tournament).await)?;
-            let is_entry_open = match &tournament {
-                Some(tournament) => self.entry_state(tournament)?.is_open(),
-                None => false,
+            let (is_entry_open, is_frozen) = match &tournament {
+                Some(tournament) => (
+                    self.entry_state(tournament)?.is_open(),
+                    self.visibility(tournament, caller)?.frozen.is_some(),
+                ),
+                None => (false, false),
             };
             let title = tournament
                 .and_then(|tournament| tournament.presentation.title)
                 .unwrap_or_else(|| row.tournament.clone());
-            bots.push(OwnBot { tournament: row.tournament, title, bot, place, is_entry_open });
+            bots.push(OwnBot {
+                tournament: row.tournament,
+                title,
+                bot,
+                place,
+                is_entry_open,
+                is_frozen,
+            });
         }
         Ok(bots)
     }
 
-    /// The place of a bot on the leaderboard that the caller sees. `None` if it has none.
+    /// The place of a bot on the leaderboard that the caller sees, and what its results are.
+    /// `None` if it has none.
     async fn official_place(
         &self,
         caller: &Caller,
         tournament: &str,
         bot: &str,
-    ) -> Result<Option<GetStandingResponse>> {
+    ) -> Result<Option<(GetStandingResponse, EditionStatus)>> {
         let board = LeaderboardRef { tournament: tournament.to_owned(), edition: None };
         let request = GetStandingRequest { leaderboard: Some(board), bot: bot.to_owned() };
-        match self.get_standing(caller, request).await {
+        let read: Result<_> = async {
+            let place = self.get_standing(caller, request).await?;
+            let status = self.edition_status(caller, tournament, place.edition).await?;
+            Ok((place, status))
+        }
+        .await;
+        match read {
             Ok(place) => Ok(Some(place)),
             // There is no leaderboard, or not with this bot, or it is frozen.
             Err(error)
@@ -120,12 +143,14 @@ impl Service {
                 continue;
             };
             let columns = log.columns;
+            let freeze_notice = log.freeze_notice;
             matches.extend(log.entries.into_iter().map(|entry| OwnMatch {
                 tournament: tournament.clone(),
                 title: title.clone(),
                 bot: bot.name.clone(),
                 columns: columns.clone(),
                 entry,
+                freeze_notice: freeze_notice.clone(),
             }));
         }
         let first_bot =

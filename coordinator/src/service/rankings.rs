@@ -13,6 +13,7 @@ use arbiter_ranking::{self as ranking, HeadToHeads, PairFilter, Tally};
 use sqlx::PgExecutor;
 use std::sync::Arc;
 
+use super::entry_state::cancel_notice;
 use super::leaderboard_freeze::freeze_notice;
 use super::{Caller, DefaultEdition, Result, Service, ServiceError, TournamentHeading};
 use crate::db::editions::{self, Edition, EditionState};
@@ -174,7 +175,7 @@ impl Service {
         };
         let page = GetRankingResponse {
             edition: edition.number,
-            official: official == Some(edition.id),
+            official: tournament.has_official_edition() && official == Some(edition.id),
             matches: edition.matches,
             counted: board.counted,
             columns: board.game.ranking_columns().into_iter().map(str::to_owned).collect(),
@@ -188,6 +189,7 @@ impl Service {
                 counted,
             }),
             freeze_notice: freeze_notice(&tournament, self.now()),
+            cancel_notice: cancel_notice(&tournament),
             state: edition.state.as_str().to_owned(),
             rehearsal: tournament.rehearsal.is_some(),
         };
@@ -208,7 +210,7 @@ impl Service {
         let edition = self
             .edition_or_default(&self.pool, &tournament, Some(number), default, official)
             .await?;
-        let is_official = official == Some(edition.id);
+        let is_official = tournament.has_official_edition() && official == Some(edition.id);
         let is_rehearsal = tournament.rehearsal.is_some();
         Ok(EditionStatus::of(is_official, edition.state.as_str(), is_rehearsal))
     }

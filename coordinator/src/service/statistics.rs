@@ -63,9 +63,10 @@ impl Service {
         let all = &statistics.statistics;
         let ranked = board.places.iter().filter(|place| place.rank.is_some()).count();
         let tournament = tournaments::get(&self.pool, edition.tournament).await?;
+        let has_official = tournament.as_ref().is_some_and(Tournament::has_official_edition);
         Ok(GetStatisticsResponse {
             edition: edition.number,
-            official: official == Some(edition.id),
+            official: has_official && official == Some(edition.id),
             state: edition.state.as_str().to_owned(),
             rehearsal: tournament.is_some_and(|tournament| tournament.rehearsal.is_some()),
             ranked: u32::try_from(ranked).unwrap_or(u32::MAX),

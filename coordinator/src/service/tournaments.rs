@@ -16,7 +16,7 @@ use sqlx::{PgConnection, PgExecutor};
 use time::OffsetDateTime;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::entry_state::EntryState;
+use super::entry_state::{EntryState, cancel_notice};
 use super::leaderboard_freeze::{entry_rules, freeze_notice};
 use super::{
     Caller, DefaultEdition, Result, Service, ServiceError, beacon, change, game_packages, micros,
@@ -304,7 +304,8 @@ impl Service {
         caller: &Caller,
     ) -> Result<Tournament> {
         let visibility = self.visibility(&row, caller)?;
-        let official = self.official(&self.pool, &row, &visibility).await?;
+        let last_complete = self.official(&self.pool, &row, &visibility).await?;
+        let official = last_complete.filter(|_| row.has_official_edition());
         let mut messages = Vec::new();
         for edition in editions::of_tournament(&self.pool, row.id).await? {
             // There may be an edition for each submission, so only the newest and the running one
@@ -396,6 +397,7 @@ impl Service {
             eta_us: estimate.map(|estimate| micros(estimate.eta)),
             rate: estimate.map(|estimate| estimate.rate),
             slots,
+            cancel_notice: row.as_ref().map(cancel_notice).unwrap_or_default(),
             freeze_notice: row.map(|row| freeze_notice(&row, self.now())).unwrap_or_default(),
             ..edition_summary(&edition, official)
         })
@@ -431,7 +433,8 @@ impl Service {
         caller: &Caller,
     ) -> Result<(Edition, bool)> {
         let visibility = self.visibility(tournament, caller)?;
-        let official = self.official(&self.pool, tournament, &visibility).await?;
+        let last_complete = self.official(&self.pool, tournament, &visibility).await?;
+        let official = last_complete.filter(|_| tournament.has_official_edition());
         let row = editions::get(&self.pool, edition.id).await?;
         let row = row.ok_or_else(|| ServiceError::missing("edition", edition.id))?;
         let is_over = matches!(row.state, EditionState::Complete | EditionState::Cancelled);
@@ -470,6 +473,7 @@ fn message(
         game: row.game,
         settings: row.settings.to_string(),
         state: row.state.as_str().to_owned(),
+        ended_at_us: row.ended_at.map(micros),
         seed_hash: row.seed_hash,
         seed: if is_over { row.seed.0.to_vec() } else { Vec::new() },
         created_at_us: micros(row.created_at),

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use super::api::escape;
 use super::chart;
 use super::data_links::{DataLink, data_links};
+use super::entry_text::entry_text;
 use super::error::{WebError, none_if};
 use super::flash::Flash;
 use super::session::Session;
@@ -70,6 +71,7 @@ pub(super) async fn show(
     } else {
         Vec::new()
     };
+    let buttons = bot_actions(&session, &tournament, &bot, organiser).await?;
     let body = html! {
         (flash.message())
         (summary(&bot))
@@ -83,7 +85,7 @@ pub(super) async fn show(
                 " or " a href={ (archive) "?all=1" } download { "with all matches" }
             }
         }
-        (bot_actions(&session, &tournament, &bot, organiser))
+        (buttons)
         (versions(&tournament, &response.versions))
         (history_table(&tournament, &history))
         @if let Some(times) = &stats.reply_times { (reply_times(times)) }
@@ -161,32 +163,42 @@ fn no_rank(bot: &Bot) -> &'static str {
     }
 }
 
-/// The buttons for the owner and for organisers.
-pub(super) fn bot_actions(
+/// The buttons for the owner and for organisers: those that the rules of entry now allow.
+pub(super) async fn bot_actions(
     session: &Session,
     tournament: &str,
     bot: &Bot,
     organiser: bool,
-) -> Markup {
+) -> Result<Markup, WebError> {
+    if !bot.owned_by_caller && !organiser {
+        return Ok(html! {});
+    }
+    let Session { service, caller, .. } = session;
+    let entry = service.tournament_heading(tournament).await?.entry;
+    let may_change = service.may_change_entry(caller, tournament, &bot.name).await?;
+    let can_submit = entry.is_open() && !bot.owner.is_empty();
+    let can_reinstate = may_change && bot.suspended && organiser;
+    let can_withdraw = may_change && !bot.withdrawn;
     let at = |action: &str| format!("/t/{tournament}/bots/{}/{action}", bot.name);
-    html! {
-        @if bot.owned_by_caller || organiser {
+    Ok(html! {
+        @if !entry.is_open() { p { (entry_text(entry, service.now())) } }
+        @if can_submit || can_reinstate || can_withdraw {
             section.actions aria-label="Actions" {
-                @if !bot.owner.is_empty() {
+                @if can_submit {
                     p {
                         a href={ "/t/" (tournament) "/submit?bot=" (bot.name) } { "Submit a new version" }
                     }
                 }
-                @if bot.suspended && organiser {
+                @if can_reinstate {
                     (actions::button(session, &at("reinstate"), "Reinstate bot", None))
                 }
-                @if !bot.withdrawn {
+                @if can_withdraw {
                     (actions::button(session, &at("withdraw"), "Withdraw bot",
                         Some("I confirm: the bot will not play in future editions, unless a new version is submitted.")))
                 }
             }
         }
-    }
+    })
 }
 
 fn versions(tournament: &str, versions: &[Version]) -> Markup {

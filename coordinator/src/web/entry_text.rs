@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use time::OffsetDateTime;
 
 use super::{deadline, layout};
-use crate::service::EntryState;
+use crate::service::{EntryState, TournamentEnd};
 
 /// When the leaderboards of a tournament will freeze, if this is in the future.
 pub(super) fn freeze_of(tournament: &Tournament) -> Option<OffsetDateTime> {
@@ -17,7 +17,10 @@ pub(super) fn freeze_of(tournament: &Tournament) -> Option<OffsetDateTime> {
 pub(super) fn entry_of(tournament: &Tournament) -> EntryState {
     let closes = tournament.closes_at_us.and_then(layout::from_micros);
     match closes {
-        _ if tournament.state != "open" => EntryState::Over,
+        _ if tournament.state != "open" => EntryState::Over(TournamentEnd {
+            is_cancelled: tournament.state == "cancelled",
+            at: tournament.ended_at_us.and_then(layout::from_micros),
+        }),
         _ if !tournament.rehearsal_of.is_empty() => EntryState::Rehearsal,
         Some(closes) if !tournament.entry_open => EntryState::Closed(closes),
         closes => EntryState::Open(closes),
@@ -84,7 +87,12 @@ pub(super) fn entry_text(entry: EntryState, now: OffsetDateTime) -> Markup {
             EntryState::Rehearsal => {
                 "A rehearsal has copies of the bots of another tournament. No bot can enter or leave it."
             },
-            EntryState::Over => "The tournament is over.",
+            EntryState::Over(TournamentEnd { is_cancelled, at }) => {
+                "The tournament is over. It was "
+                @if is_cancelled { "cancelled" } @else { "closed" }
+                @if let Some(at) = at { " on " (layout::time(at)) }
+                "."
+            },
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use arbiter_proto::state_words::version_state;
-use arbiter_proto::v1::{Bot, GetStandingResponse, LogEntry};
+use arbiter_proto::v1::LogEntry;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 
@@ -67,12 +67,13 @@ fn identity(token: &Token) -> Markup {
 /// Without a handle the names of new bots are plain.
 fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
     let heads = ["Bot", "State", "Rank", "Tournament", "Version", "Submitted"];
-    let row = |OwnBot { tournament, title, bot, place, .. }: &OwnBot| {
+    let row = |own: &OwnBot| {
+        let OwnBot { tournament, title, bot, .. } = own;
         let links = links_of(links, tournament);
         html! {
             th.name scope="row" { (links.bot(&bot.name)) }
             td { (bots::state(&links, bot)) }
-            td { (official_rank(tournament, bot, place.as_ref())) }
+            td { (ranked(own)) }
             td { a href={ "/t/" (tournament) } { (title) } }
             (bots::version_cells(bot))
         }
@@ -118,14 +119,17 @@ fn links_of(links: &Links, tournament: &str) -> TournamentLinks {
     links.get(tournament).cloned().unwrap_or_else(|| TournamentLinks::with_owners(tournament))
 }
 
-/// The rank on the official leaderboard, with a link.
-fn official_rank(tournament: &str, bot: &Bot, response: Option<&GetStandingResponse>) -> Markup {
-    let place = response.and_then(|response| response.standing.as_ref());
-    let may_get_rank = bot.state == "entered";
+/// The rank on the leaderboard that the owner sees, with a link, and what the leaderboard is.
+fn ranked(OwnBot { tournament, bot, place, is_frozen, .. }: &OwnBot) -> Markup {
+    let standing = place.as_ref().and_then(|(response, status)| {
+        Some((response.standing.as_ref()?, response.edition, *status))
+    });
     html! {
-        @if let Some(place) = place {
-            a href={ "/t/" (tournament) "/ranking" } { (leaderboard::rank(place.rank, place.tied)) }
-        } @else if may_get_rank { "not ranked yet" } @else { "–" }
+        @if let Some((standing, edition, status)) = standing {
+            a href={ "/t/" (tournament) "/ranking" } { (leaderboard::rank(standing.rank, standing.tied)) }
+            " (" (layout::edition_label(edition, status)) @if *is_frozen { ", frozen" } ")"
+        } @else if *is_frozen { "frozen" }
+        @else if bot.state == "entered" { "not ranked yet" } @else { "–" }
     }
 }
 
@@ -153,9 +157,9 @@ fn have_one_heading(one: &OwnMatch, other: &OwnMatch) -> bool {
 
 /// Matches of one tournament.
 fn matches_of_tournament(matches: &[OwnMatch], links: &Links) -> Markup {
-    let Some(OwnMatch { tournament, title, columns, .. }) = matches.first() else {
-        return html! {};
-    };
+    let Some(first) = matches.first() else { return html! {} };
+    let OwnMatch { tournament, title, columns, freeze_notice, .. } = first;
+    let hides_scores = matches.iter().any(|own| own.entry.score.is_empty());
     let links = links_of(links, tournament);
     let table = html! {
         table.own-matches {
@@ -181,6 +185,11 @@ fn matches_of_tournament(matches: &[OwnMatch], links: &Links) -> Markup {
     };
     html! {
         h3 { a href={ "/t/" (tournament) } { (title) } }
+        @if hides_scores && !freeze_notice.is_empty() {
+            p.notice.frozen {
+                "Leaderboards are " (freeze_notice) ". Until then scores of later matches are hidden."
+            }
+        }
         (layout::scrollable(&format!("Newest matches of {title}"), &table))
     }
 }
@@ -197,7 +206,7 @@ fn seats(links: &TournamentLinks, entry: &LogEntry) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use arbiter_proto::v1::Version;
+    use arbiter_proto::v1::{Bot, Version};
 
     use super::*;
 
@@ -212,6 +221,7 @@ mod tests {
                     bot,
                     place: None,
                     is_entry_open: true,
+                    is_frozen: false,
                 },
                 &links,
             )

@@ -152,6 +152,9 @@ fn standings(links: &TournamentLinks, board: &GetRankingResponse) -> Markup {
                 (progress(running.counted, running.matches)) "."
             }
         }
+        @if !board.cancel_notice.is_empty() {
+            p.notice { (layout::sentence(&board.cancel_notice)) }
+        }
         (frozen_notice(&board.freeze_notice, ""))
         (layout::scrollable("Leaderboard", &table))
     }

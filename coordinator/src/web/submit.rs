@@ -154,14 +154,19 @@ async fn render(
     let request = ListBotsRequest { tournament: tournament.to_owned() };
     let bots = session.service.list_bots(&session.caller, request).await?.bots;
     let own_bots: Vec<_> = bots.into_iter().filter(|bot| bot.owned_by_caller).collect();
+    // The form submits no house bots. After entry has closed, the command still does.
+    let takes_house_bots =
+        details.state == "open" && details.rehearsal_of.is_empty() && details.beacon.is_none();
     let body = html! {
         (layout::error_message(error.map(WebError::message)))
         p { (entry_text(entry_of(&details), session.service.now())) }
-        @if details.state == "open" { (instructions(&details)) }
-        @if session.caller.require(Role::Player).is_err() {
-            p { a href="/login" { "Log in" } " with the token from your organiser to submit a bot." }
-        } @else if details.entry_open || session.caller.is_organiser() && details.state == "open" {
-            (fields(session, tournament, bot, &own_bots))
+        @if details.entry_open {
+            (instructions(&details))
+            @if session.caller.require(Role::Player).is_err() {
+                p { a href="/login" { "Log in" } " with the token from your organiser to submit a bot." }
+            } @else { (fields(session, tournament, bot, &own_bots)) }
+        } @else if takes_house_bots && session.caller.is_organiser() {
+            p { "Organisers can still submit house bots: " code { "arbiter submit " (tournament) " PATH --house" } "." }
         }
     };
     let page = TournamentPage::new(tournament, Tab::Submit);

@@ -21,7 +21,7 @@ use super::organise::set_aside;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{announcements, deadline, layout, matches, sse};
+use super::{announcements, deadline, layout, markdown, matches, sse};
 use crate::service::{ErrorKind, ServiceError};
 
 /// The front page. It also exists before there is a leaderboard.
@@ -108,10 +108,14 @@ async fn matches_set_aside(
     Ok(session.service.list_set_aside(&session.caller, request).await?.matches)
 }
 
-/// Why there is no leaderboard, and what comes next.
+/// What the tournament is, why there is no leaderboard, and what comes next.
 fn no_leaderboard(details: &Tournament, reason: &str, is_organiser: bool) -> Markup {
     let is_open = details.state == "open";
+    let description = &details.description;
     html! {
+        @if !description.is_empty() {
+            article.guide { (markdown::render(description, "description-")) }
+        }
         h2 { @if is_open { "No leaderboard yet" } @else { "No leaderboard" } }
         @if details.editions.is_empty() {
             (nothing_played(details, "No edition has been started", is_organiser))

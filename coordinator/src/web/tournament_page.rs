@@ -1,5 +1,5 @@
 //! The frame of all pages of a tournament: the way back, the title, the tabs, and a notice while
-//! leaderboards are frozen.
+//! leaderboards are frozen or after the tournament was cancelled.
 
 use arbiter_proto::v1::GetTournamentRequest;
 use axum::http::StatusCode;
@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::error::{self, WebError};
 use super::session::Session;
 use super::{layout, rehearsal, tournament};
-use crate::service::{ErrorKind, RoundsView, TournamentHeading};
+use crate::service::{EntryState, ErrorKind, RoundsView, TournamentEnd, TournamentHeading};
 
 /// A tab of a tournament.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +146,7 @@ impl<'a> TournamentPage<'a> {
             @if let Some(subtitle) = &self.subtitle { p.subtitle { (subtitle) } }
             (tabs(&heading, session, tab_label))
             (rehearsal::notice(heading.rehearsal.as_ref()))
+            (cancelled_notice(&heading))
             (frozen_notice(&heading, session))
             (body)
         };
@@ -241,6 +242,21 @@ fn tabs(heading: &TournamentHeading, session: &Session, current: &str) -> Markup
                 a class=[(tab == Tab::Submit).then_some("submit")] href={ (path) (below) }
                     aria-current=[(label == current).then_some("page")] { (label) }
             }
+        }
+    }
+}
+
+/// A notice if the tournament was cancelled. A rehearsal says anyway that it is never official.
+fn cancelled_notice(heading: &TournamentHeading) -> Markup {
+    let EntryState::Over(TournamentEnd { is_cancelled: true, at }) = heading.entry else {
+        return html! {};
+    };
+    html! {
+        p.notice role="note" {
+            strong { "This tournament was cancelled" }
+            @if let Some(at) = at { " on " (layout::time(at)) }
+            "."
+            @if heading.rehearsal.is_none() { " It has no official leaderboard." }
         }
     }
 }

@@ -47,6 +47,10 @@ pub(super) async fn show(
     let live = is_live.then(|| format!("{path}/live"));
     let organiser = session.caller.is_organiser();
     let can_retry = version.state == "aside" && organiser;
+    let buttons = match &response.bot {
+        Some(bot) => bot::bot_actions(&session, &tournament, bot, organiser).await?,
+        None => html! {},
+    };
     let body = html! {
         (flash.message())
         p {
@@ -56,7 +60,7 @@ pub(super) async fn show(
         section data-live=[live] aria-live="polite" { (trial(&status)) }
         @if is_live { noscript { p { a href=(path) { "Reload" } } } }
         @if can_retry { (actions::button(&session, &format!("{path}/retry"), "Retry trial", None)) }
-        @if let Some(bot) = &response.bot { (bot::bot_actions(&session, &tournament, bot, organiser)) }
+        (buttons)
     };
     let title = format!("{} version {number}", links.label(&name));
     let page = TournamentPage::below(&tournament, Tab::Bots, title);

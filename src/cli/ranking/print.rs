@@ -63,8 +63,11 @@ fn heading(page: &GetRankingResponse) -> String {
     let status = EditionStatus::of(page.official, &page.state, page.rehearsal);
     let edition = page.edition;
     let counted = page.counted;
+    let planned = matches(page.matches);
     let frozen = non_empty(&page.freeze_notice).map(|text| format!("; {text}")).unwrap_or_default();
-    format!("edition {edition}, {status}: {counted} of {} counted{frozen}", matches(page.matches))
+    let cancelled =
+        non_empty(&page.cancel_notice).map(|text| format!("; {text}")).unwrap_or_default();
+    format!("edition {edition}, {status}: {counted} of {planned} counted{frozen}{cancelled}")
 }
 
 /// The progress of the running edition, if it is another one.

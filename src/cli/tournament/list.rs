@@ -48,9 +48,21 @@ impl List {
 fn row(tournament: &Tournament) -> Vec<String> {
     let running = running(tournament).map_or_else(|| "-".to_owned(), progress);
     let Tournament { name, game, state, created_at_us, rehearsal_of, .. } = tournament;
-    let rehearsal = non_empty(rehearsal_of).map(|original| format!(", rehearsal of {original}"));
-    let state = format!("{state}{}", rehearsal.unwrap_or_default());
-    vec![name.clone(), game.clone(), state, moment(*created_at_us), running]
+    let mut states = vec![state.clone()];
+    if let Some(original) = non_empty(rehearsal_of) {
+        states.push(format!("rehearsal of {original}"));
+    } else if has_closed_entry(tournament) {
+        states.push("entry closed".to_owned());
+    }
+    if !tournament.freeze_notice.is_empty() {
+        states.push("frozen".to_owned());
+    }
+    vec![name.clone(), game.clone(), states.join(", "), moment(*created_at_us), running]
+}
+
+/// Whether a tournament goes on after its entry has closed.
+fn has_closed_entry(tournament: &Tournament) -> bool {
+    tournament.state == "open" && !tournament.entry_open && tournament.closes_at_us.is_some()
 }
 
 /// Show a tournament: settings, editions and matches that were set aside.
@@ -286,6 +298,7 @@ fn outline_json(tournament: &Tournament) -> Value {
         "seed": (!tournament.seed.is_empty()).then(|| hex(&tournament.seed)),
         "beacon": beacon_json(tournament.beacon.as_ref()),
         "created_at": moment_json(tournament.created_at_us),
+        "ended_at": tournament.ended_at_us.map(moment_json),
         "last_error": non_empty(&tournament.last_error),
         "next_edition_at": next_edition_at.map(moment_json),
         "new_bot_outlook": non_empty(&tournament.new_bot_outlook),

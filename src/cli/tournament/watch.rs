@@ -12,7 +12,7 @@ use super::list::{completion_estimate, edition_json, lots};
 use crate::cli::client::{Client, Server, interrupt};
 use crate::cli::reconnecting_stream::follow;
 use crate::failure::Failure;
-use crate::output::{eprint_line, matches, print, print_line};
+use crate::output::{eprint_line, matches, non_empty, print, print_line};
 use crate::play::progress;
 
 /// Watch an edition until it ends; exit code 1 if it was cancelled.
@@ -154,7 +154,9 @@ fn line(edition: &Edition, is_over: bool) -> String {
         completion_estimate(edition).map(|estimate| format!("; {estimate}")).unwrap_or_default();
     let frozen = &edition.freeze_notice;
     let frozen = if frozen.is_empty() { String::new() } else { format!("; leaderboards {frozen}") };
+    let cancelled = non_empty(&edition.cancel_notice).map(|text| format!("; {text}"));
+    let notices = format!("{frozen}{}", cancelled.unwrap_or_default());
     format!(
-        "edition {number}: {state}{official}, {counted} of {planned} counted{lots}{estimate}{frozen}"
+        "edition {number}: {state}{official}, {counted} of {planned} counted{lots}{estimate}{notices}"
     )
 }

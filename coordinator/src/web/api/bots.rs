@@ -127,6 +127,9 @@ resource! {
         items: Vec<LogEntry> = all(message.entries);
         /// Why it is suspended; null if it is not.
         suspended_reason: Option<String> = non_empty(message.suspended_reason);
+        /// `frozen since … until the tournament is over` if you do not see scores of matches that
+        /// were played since then; otherwise null.
+        frozen: Option<String> = non_empty(message.freeze_notice);
     }
 }
 

@@ -50,6 +50,9 @@ resource! {
         stage: Option<u32>;
         /// Its round in the stage, from 1, if the stage has several rounds. Only in lists.
         round: Option<u32>;
+        /// `frozen since … until the tournament is over` if this hides the result; otherwise null.
+        /// In lists null.
+        frozen: Option<String> = non_empty(message.freeze_notice);
         /// When its result was stored, once played.
         #[schemars(extend("format" = "date-time"))]
         reported_at: Option<String> = message.reported_us.and_then(rfc3339_from_micros);

@@ -55,6 +55,9 @@ resource! {
         /// When it was created.
         #[schemars(extend("format" = "date-time"))]
         created_at: Option<String> = rfc3339_from_micros(message.created_at_us);
+        /// When it was closed or cancelled; null while it is open.
+        #[schemars(extend("format" = "date-time"))]
+        ended_at: Option<String> = message.ended_at_us.and_then(rfc3339_from_micros);
         /// Why the last due edition could not be opened; null if it could.
         last_error: Option<String> = non_empty(message.last_error);
         /// When the next edition will open because of a change; null if none is due.
