@@ -66,8 +66,8 @@ impl Failure {
     }
 }
 
-/// The text of an error without the path of a temporary file, which the crate `tempfile` adds. Users
-/// named another path.
+/// The text of an error without the path of a temporary file, which the crate `tempfile` adds.
+/// Users named another path.
 pub(crate) fn without_temporary_path(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" at path \"").next().unwrap_or_default().to_owned()

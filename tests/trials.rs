@@ -141,11 +141,7 @@ fn passing_bots_enter_and_failures_are_explained() {
     let output = site.submit(&bad, &["--json"]);
     let stdout: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{stdout}");
-    assert_eq!(
-        (&stdout["version"], &stdout["state"]),
-        (&3.into(), &"trial failed".into()),
-        "{stdout}"
-    );
+    assert_eq!((&stdout["version"], &stdout["state"]), (&3.into(), &"trial failed".into()));
     assert!(stdout["reason"].as_str().unwrap().contains("forfeit, gone"), "{stdout}");
     assert!(stdout["evidence"].as_array().unwrap().len() > 1, "{stdout}");
     let log = done(&site.command(&site.player, "log cup mine").output().unwrap());

@@ -199,8 +199,15 @@ const ERRORS: [&str; 10] = [
 ];
 
 /// Error messages that may begin with a placeholder: for a number, a noun, or another message.
-const PLACEHOLDERS: [&str; 5] =
-    ["{pending}of", "{MAX_DOWNLOADS}downloads", "{what}isnot", "{kind}`", "{}{until}"];
+const PLACEHOLDERS: [&str; 7] = [
+    "{pending}of",
+    "{MAX_DOWNLOADS}downloads",
+    "{what}isnot",
+    "{kind}`",
+    "{owner}hasno",
+    "{reason};players",
+    "{reason},andnone",
+];
 
 /// The error messages of a source that begin with a placeholder. Pages show a message as a sentence
 /// with a capital letter, which a name must not get. So it begins with a noun: "the bot ada is …".

@@ -91,9 +91,18 @@ fn soon() -> String {
     at.replace_nanosecond(0).unwrap().format(&Rfc3339).unwrap()
 }
 
+/// Sets a time of `cup` to one that is near. On a slow machine it may have passed when it is sent,
+/// and is refused.
+fn set_soon(up: &Up, key: &str) {
+    wait_until("a near time is set", || {
+        let words = format!("tournament edit cup --set {key}={}", soon());
+        up.command(&words).output().unwrap().status.success()
+    });
+}
+
 /// Sets the end of entry of `cup` to a time that is near, and waits until entry has closed.
 fn close_entry(up: &Up) {
-    up.succeed(&format!("tournament edit cup --set closes={}", soon()));
+    set_soon(up, "closes");
     let is_closed = || up.json("tournament show cup")[0]["entry"]["open"] == false;
     wait_until("entry has closed", is_closed);
 }
@@ -168,7 +177,7 @@ fn owners_see_which_results_a_freeze_hides() {
     assert!(is_ranked(&page, " (edition 1, official)"), "{page}");
     assert!(!text(&page).contains("frozen"), "{page}");
 
-    up.succeed(&format!("tournament edit cup --set freeze={}", soon()));
+    set_soon(up, "freeze");
     wait_until("it is frozen", || up.json("tournament show cup")[0]["frozen"].is_string());
     let later = up.bots.rascal("later", "honest", 0, "");
     up.succeed(&format!("submit cup {later} --house"));

@@ -66,7 +66,7 @@ pub(super) fn state_at_export(tournament: &Tournament) -> Markup {
                 EntryState::Open(None) => ", and bots could enter.",
                 EntryState::Open(Some(closes)) => { ", and bots could enter until " (layout::time(closes)) "." },
                 EntryState::Closed(closed) => { ", and entry had closed at " (layout::time(closed)) "." },
-                EntryState::Rehearsal | EntryState::Over => ".",
+                EntryState::Rehearsal | EntryState::Over(_) => ".",
             }
         } @else { "It is " (tournament.state) "." }
     }

@@ -68,10 +68,8 @@ impl FromList {
         let request = list.request(role, expires_at_us);
         // The rest of the request is checked, so a wrong request has wrong names.
         let in_list = |failure: Failure| match failure {
-            Failure::Usage(message) => {
-                Failure::Usage(format!("{source}: no token was created: {message}"))
-            }
-            failure => failure,
+            Failure::Usage(_) => failure.with_context(&format!("{source}: no token was created")),
+            _ => failure,
         };
         let tokens = client.run(async |server| server.send(request).await.map_err(in_list))?.tokens;
         eprint_line(&format!(
@@ -195,7 +193,8 @@ impl<'a> SecretFile<'a> {
         let persist = || self.temporary.persist_noclobber(self.path).map_err(|error| error.error);
         written.and_then(|()| persist().map(drop)).map_err(|error| {
             let path = self.path.display();
-            let error = format!("{path}: {error}; the tokens were created and are printed above");
+            let cause = without_temporary_path(&error);
+            let error = format!("{path}: {cause}; the tokens were created and are printed above");
             Failure::Negative(error)
         })
     }

@@ -6,8 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::env;
-use std::fs::{self, File, FileType};
+use std::fs::{self, File, FileType, Permissions};
 use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ring::digest::{Context, SHA256};
@@ -17,6 +18,8 @@ use crate::output::hex;
 
 /// The name of the list. A directory without it has no site.
 const LIST: &str = ".arbiter-site";
+/// How the list begins, in every release.
+const MARK: &str = "# ";
 /// The first line of the list. `sha256sum` skips it.
 const HEADING: &str = "# The files that arbiter tournament export wrote, with their SHA-256. The next \
     export replaces them and keeps all others.";
@@ -65,9 +68,22 @@ pub(super) fn install(site: &Path, directory: &Path) -> Result<(), String> {
     if !directory.is_dir() {
         return fs::rename(site, directory).map_err(|error| error.to_string());
     }
+    let failed = |error: io::Error| error.to_string();
+    let paths = || -> io::Result<Vec<PathBuf>> {
+        Ok(entries(directory)?.into_iter().map(|entry| entry.path).collect())
+    };
+    let before = paths().map_err(failed)?;
     keep_others(directory, site)?;
+    if paths().map_err(failed)? != before {
+        return Err("its files changed during the export; export again".to_owned());
+    }
     let exchanged = renameat_with(CWD, site, CWD, directory, RenameFlags::EXCHANGE);
-    exchanged.map_err(|error| error.to_string())
+    exchanged.map_err(|error| error.to_string())?;
+    // The former site is deleted next, which needs the permission to write in each of its folders.
+    for folder in entries(site).unwrap_or_default().iter().filter(|entry| entry.kind.is_dir()) {
+        drop(fs::set_permissions(site.join(&folder.path), Permissions::from_mode(0o700)));
+    }
+    Ok(())
 }
 
 /// Links the files that no export wrote into the new site. Links leave the former site complete
@@ -89,7 +105,12 @@ fn keep_others(former: &Path, site: &Path) -> Result<(), String> {
         }
         let kept =
             if kind.is_dir() { fs::create_dir_all(&new) } else { link(&former.join(path), &new) };
-        kept.map_err(|error| format!("cannot keep {shown}: {error}"))?;
+        kept.map_err(|error| {
+            format!(
+                "cannot keep {shown}: {error}; a hard link is made of it, so it must be your file \
+                 on this file system: move it away and export again"
+            )
+        })?;
     }
     // Last, because a folder may forbid to write in it.
     let folders = others.iter().filter(|entry| entry.kind.is_dir()).map(|entry| &*entry.path);
@@ -132,8 +153,9 @@ fn find_others(directory: &Path) -> Result<Vec<Entry>, String> {
             }
         }
     }
-    others.retain(|Entry { path, .. }| {
-        path != Path::new(LIST) && !listed.contains_key(path) && !folders.contains(&**path)
+    others.retain(|Entry { path, kind }| {
+        let is_of_site = listed.contains_key(path) || (kind.is_dir() && folders.contains(&**path));
+        path != Path::new(LIST) && !is_of_site
     });
     Ok(others)
 }
@@ -144,7 +166,7 @@ fn read_list(directory: &Path) -> Result<HashMap<PathBuf, String>, String> {
         return Err("not empty, and not a site that was exported before; choose another directory"
             .to_owned());
     };
-    if !text.starts_with(HEADING) {
+    if !text.starts_with(MARK) {
         return Err(format!(
             "{LIST} does not list the files of the site, as a former release wrote it; move your \
              files and {LIST} away, delete the rest and export again"
