@@ -74,19 +74,19 @@ impl Service {
         )))
     }
 
-    /// Whether the rules of entry now let the caller withdraw or reinstate a bot that they manage.
-    pub(crate) async fn may_change_entry(
+    /// The state of entry, and why its rules now refuse that the caller withdraws or reinstates a
+    /// bot that they manage.
+    pub(crate) async fn entry_of_bot(
         &self,
-        caller: &Caller,
+        principal: &Principal,
         tournament: &str,
         bot: &str,
-    ) -> Result<bool> {
-        let Some(principal) = caller.principal() else { return Ok(false) };
-        let tournament = self.tournament(tournament).await?;
-        let row = self.bot(caller, tournament.id, bot).await?;
+    ) -> Result<(EntryState, Option<ServiceError>)> {
+        let (tournament, row) = self.managed_bot(principal, tournament, bot).await?;
+        let entry = self.entry_state(&tournament)?;
         match self.check_bot_entry(principal, &tournament, &row).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::FailedPrecondition => Ok(false),
+            Ok(()) => Ok((entry, None)),
+            Err(error) if error.kind() == ErrorKind::FailedPrecondition => Ok((entry, Some(error))),
             Err(error) => Err(error),
         }
     }

@@ -99,13 +99,7 @@ impl Service {
     ) -> Result<Option<(GetStandingResponse, EditionStatus)>> {
         let board = LeaderboardRef { tournament: tournament.to_owned(), edition: None };
         let request = GetStandingRequest { leaderboard: Some(board), bot: bot.to_owned() };
-        let read: Result<_> = async {
-            let place = self.get_standing(caller, request).await?;
-            let status = self.edition_status(caller, tournament, place.edition).await?;
-            Ok((place, status))
-        }
-        .await;
-        match read {
+        match self.standing_with_status(caller, request).await {
             Ok(place) => Ok(Some(place)),
             // There is no leaderboard, or not with this bot, or it is frozen.
             Err(error)

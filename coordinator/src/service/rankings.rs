@@ -35,14 +35,28 @@ impl Service {
     pub(crate) async fn get_standing(
         &self,
         caller: &Caller,
-        GetStandingRequest { leaderboard: board, bot }: GetStandingRequest,
+        request: GetStandingRequest,
     ) -> Result<GetStandingResponse> {
-        let (edition, board) = self.leaderboard(caller, board.unwrap_or_default()).await?;
+        Ok(self.standing_with_status(caller, request).await?.0)
+    }
+
+    /// The standing of a bot, and what the results of its edition are for the caller.
+    pub(crate) async fn standing_with_status(
+        &self,
+        caller: &Caller,
+        GetStandingRequest { leaderboard, bot }: GetStandingRequest,
+    ) -> Result<(GetStandingResponse, EditionStatus)> {
+        let ShownEdition { tournament, edition, official } =
+            self.shown_edition(leaderboard, DefaultEdition::Official, caller).await?;
+        let board = self.boards.get(&edition).await?;
         let entrant = self.entrant(caller, edition.tournament, &board.roster, &bot).await?;
         let ranked = board.place(entrant).ok_or_else(|| ServiceError::missing("bot", &bot))?;
-        let place = place(&board, ranked);
+        let standing = Some(place(&board, ranked));
         let columns = board.game.ranking_columns().into_iter().map(str::to_owned).collect();
-        Ok(GetStandingResponse { edition: edition.number, standing: Some(place), columns })
+        let is_official = tournament.has_official_edition() && official == Some(edition.id);
+        let is_rehearsal = tournament.rehearsal.is_some();
+        let status = EditionStatus::of(is_official, edition.state.as_str(), is_rehearsal);
+        Ok((GetStandingResponse { edition: edition.number, standing, columns }, status))
     }
 
     pub(crate) async fn get_head_to_head(

@@ -2,7 +2,6 @@
 
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{LotId, MatchName, MatchNumber};
-use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{
     ListSetAsideRequest, ListSetAsideResponse, RetrySetAsideRequest, RetrySetAsideResponse,
     SetAsideMatch,
@@ -11,7 +10,6 @@ use serde_json::json;
 
 use super::{Caller, ErrorKind, Principal, Result, Service, ServiceError, change, match_name};
 use crate::access::Role;
-use crate::db::lots::LotState;
 use crate::db::tournaments::Tournament;
 use crate::db::{faults, lots, played_matches};
 
@@ -146,10 +144,7 @@ impl Service {
             return Err(ServiceError::failed_precondition(error));
         }
         let subject = format!("{} {name}", name.tournament);
-        let detail = change(
-            json!({"state": match_state(LotState::Aside.as_str())}),
-            json!({"state": match_state(LotState::Pending.as_str())}),
-        );
+        let detail = change(json!({"state": "aside"}), json!({"state": "pending"}));
         self.commit_change(transaction, principal, "match retry", &subject, Some(detail)).await?;
         self.dispatcher.news();
         Ok(())

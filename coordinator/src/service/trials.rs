@@ -1,6 +1,5 @@
 //! Trials of submitted versions, for their owners.
 
-use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{EntryForecast, GetTrialRequest, RetryTrialRequest, TrialStatus, Version};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -79,10 +78,7 @@ impl Service {
             return Err(ServiceError::failed_precondition(error));
         }
         let subject = format!("{} {} {}", tournament.name, bot.name, version.number);
-        let detail = change(
-            json!({"state": version_state(TrialState::Aside.as_str())}),
-            json!({"state": version_state(TrialState::Waiting.as_str())}),
-        );
+        let detail = change(json!({"state": "aside"}), json!({"state": "waiting"}));
         self.commit_change(transaction, principal, "retry trial", &subject, Some(detail)).await?;
         self.dispatcher.news();
         self.trial(principal, &tournament, &bot, version.number).await

@@ -1,7 +1,7 @@
 //! The page of a bot: its standing, versions, opponents, forfeits, reply times, and its mean score
 //! over editions.
 
-use crate::service::ErrorKind;
+use crate::service::{EntryState, ErrorKind};
 use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::state_words::version_state;
 use arbiter_proto::v1::{
@@ -116,10 +116,10 @@ impl EditionStats {
         // of the page is still shown.
         let hidden =
             [ErrorKind::NotFound, ErrorKind::FailedPrecondition, ErrorKind::PermissionDenied];
-        let standing = none_if(&hidden, service.get_standing(caller, request).await)?;
-        let Some(standing) = standing else { return Ok(Self::default()) };
-        let tournament = board.as_ref().map(|board| &board.tournament[..]).unwrap_or_default();
-        let status = service.edition_status(caller, tournament, standing.edition).await?;
+        let standing = none_if(&hidden, service.standing_with_status(caller, request).await)?;
+        if standing.is_none() {
+            return Ok(Self::default());
+        }
         let request = GetHeadToHeadRequest { leaderboard: board.clone(), bot: bot.clone() };
         // The edition is too large, or too many requests are waiting.
         let not_computed = [ErrorKind::FailedPrecondition, ErrorKind::ResourceExhausted];
@@ -129,7 +129,7 @@ impl EditionStats {
         // A record is not reachable, or too many requests are waiting.
         let not_readable = [ErrorKind::Unavailable, ErrorKind::ResourceExhausted];
         let reply_times = none_if(&not_readable, service.get_reply_times(caller, request).await)?;
-        Ok(Self { standing: Some((standing, status)), head_to_head, reply_times })
+        Ok(Self { standing, head_to_head, reply_times })
     }
 }
 
@@ -170,18 +170,18 @@ pub(super) async fn bot_actions(
     bot: &Bot,
     organiser: bool,
 ) -> Result<Markup, WebError> {
-    if !bot.owned_by_caller && !organiser {
-        return Ok(html! {});
-    }
-    let Session { service, caller, .. } = session;
-    let entry = service.tournament_heading(tournament).await?.entry;
-    let may_change = service.may_change_entry(caller, tournament, &bot.name).await?;
+    let manager = session.caller.principal().filter(|_| bot.owned_by_caller || organiser);
+    let Some(principal) = manager else { return Ok(html! {}) };
+    let (entry, refused) = session.service.entry_of_bot(principal, tournament, &bot.name).await?;
+    let may_change = refused.is_none();
+    let reason = refused.filter(|_| organiser && matches!(entry, EntryState::Closed(_)));
     let can_submit = entry.is_open() && !bot.owner.is_empty();
     let can_reinstate = may_change && bot.suspended && organiser;
     let can_withdraw = may_change && !bot.withdrawn;
     let at = |action: &str| format!("/t/{tournament}/bots/{}/{action}", bot.name);
     Ok(html! {
-        @if !entry.is_open() { p { (entry_text(entry, service.now())) } }
+        @if !entry.is_open() { p { (entry_text(entry, session.service.now())) } }
+        @if let Some(error) = &reason { p { (layout::sentence(error.message())) } }
         @if can_submit || can_reinstate || can_withdraw {
             section.actions aria-label="Actions" {
                 @if can_submit {
@@ -194,7 +194,8 @@ pub(super) async fn bot_actions(
                 }
                 @if can_withdraw {
                     (actions::button(session, &at("withdraw"), "Withdraw bot",
-                        Some("I confirm: the bot will not play in future editions, unless a new version is submitted.")))
+                        Some("I confirm: the bot will not play in future editions, unless a new \
+                              version is submitted.")))
                 }
             }
         }

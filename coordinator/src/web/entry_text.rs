@@ -59,16 +59,30 @@ pub(super) fn new_bot_outlook(tournament: &Tournament) -> Markup {
 
 /// The state of a tournament and of its entry in a page that does not change with time.
 pub(super) fn state_at_export(tournament: &Tournament) -> Markup {
+    let until = |closes| html! { ", and bots could enter until " (layout::time(closes)) };
     html! {
-        @if tournament.state == "open" {
-            "At the time of export it was open"
-            @match entry_of(tournament) {
-                EntryState::Open(None) => ", and bots could enter.",
-                EntryState::Open(Some(closes)) => { ", and bots could enter until " (layout::time(closes)) "." },
-                EntryState::Closed(closed) => { ", and entry had closed at " (layout::time(closed)) "." },
-                EntryState::Rehearsal | EntryState::Over(_) => ".",
-            }
-        } @else { "It is " (tournament.state) "." }
+        @match entry_of(tournament) {
+            EntryState::Over(end) => (end_text(end)),
+            EntryState::Rehearsal => "At the time of export it was open.",
+            EntryState::Open(closes) => {
+                "At the time of export it was open"
+                @if let Some(closes) = closes { (until(closes)) } @else { ", and bots could enter" }
+                "."
+            },
+            EntryState::Closed(closed) => {
+                "At the time of export it was open, and entry had closed at " (layout::time(closed)) "."
+            },
+        }
+    }
+}
+
+/// How a tournament ended.
+fn end_text(TournamentEnd { is_cancelled, at }: TournamentEnd) -> Markup {
+    html! {
+        "The tournament is over. It was "
+        @if is_cancelled { "cancelled" } @else { "closed" }
+        @if let Some(at) = at { " on " (layout::time(at)) }
+        "."
     }
 }
 
@@ -87,12 +101,7 @@ pub(super) fn entry_text(entry: EntryState, now: OffsetDateTime) -> Markup {
             EntryState::Rehearsal => {
                 "A rehearsal has copies of the bots of another tournament. No bot can enter or leave it."
             },
-            EntryState::Over(TournamentEnd { is_cancelled, at }) => {
-                "The tournament is over. It was "
-                @if is_cancelled { "cancelled" } @else { "closed" }
-                @if let Some(at) = at { " on " (layout::time(at)) }
-                "."
-            },
+            EntryState::Over(end) => (end_text(end)),
         }
     }
 }

@@ -7,6 +7,7 @@ use arbiter_proto::v1::LogEntry;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 
+use super::entry_text::frozen_notice;
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
@@ -128,7 +129,7 @@ fn ranked(OwnBot { tournament, bot, place, is_frozen, .. }: &OwnBot) -> Markup {
         @if let Some((standing, edition, status)) = standing {
             a href={ "/t/" (tournament) "/ranking" } { (leaderboard::rank(standing.rank, standing.tied)) }
             " (" (layout::edition_label(edition, status)) @if *is_frozen { ", frozen" } ")"
-        } @else if *is_frozen { "frozen" }
+        } @else if *is_frozen && bot.newest.is_some() { "frozen" }
         @else if bot.state == "entered" { "not ranked yet" } @else { "–" }
     }
 }
@@ -185,10 +186,8 @@ fn matches_of_tournament(matches: &[OwnMatch], links: &Links) -> Markup {
     };
     html! {
         h3 { a href={ "/t/" (tournament) } { (title) } }
-        @if hides_scores && !freeze_notice.is_empty() {
-            p.notice.frozen {
-                "Leaderboards are " (freeze_notice) ". Until then scores of later matches are hidden."
-            }
+        @if hides_scores {
+            (frozen_notice(freeze_notice, "Until then scores of later matches are hidden."))
         }
         (layout::scrollable(&format!("Newest matches of {title}"), &table))
     }

@@ -59,6 +59,9 @@ pub(super) fn what_editions_are(tournament: &Tournament, is_frozen: bool) -> &'s
     if !tournament.rehearsal_of.is_empty() {
         "An edition is one complete schedule over fixed versions. Those of a rehearsal are never \
          official."
+    } else if tournament.state == "cancelled" {
+        "An edition is one complete schedule over fixed versions. None is official, because the \
+         tournament was cancelled."
     } else if is_frozen {
         "An edition is one complete schedule over fixed versions. Until the tournament is over, the \
          last edition that was complete before the freeze is official."

@@ -76,10 +76,11 @@ impl Serialize for Moment {
 
 impl<'de> Deserialize<'de> for Moment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let time = OffsetDateTime::parse(&text, &Rfc3339).ok();
+        // TOML has dates without quotes, which arrive as a table.
+        let text = String::deserialize(deserializer).ok();
+        let parsed = text.and_then(|text| OffsetDateTime::parse(&text, &Rfc3339).ok());
         // Pages show it in UTC, where the last hours of the year 9999 may lie beyond all dates.
-        let time = time.filter(|time| time.checked_to_offset(UtcOffset::UTC).is_some());
+        let time = parsed.filter(|time| time.checked_to_offset(UtcOffset::UTC).is_some());
         time.map(Self).ok_or_else(|| {
             de::Error::custom("write a date and a time in quotes, as in \"2027-03-01T12:00:00Z\"")
         })
