@@ -229,7 +229,7 @@ fn own_matches_name_the_components_of_scores() {
     ] {
         let mut submit = up.command(&format!("submit {tournament}"));
         submit.args([bot.as_str(), "--name", name]).env("ARBITER_TOKEN", &token);
-        crate::support::service::done(&submit.output().unwrap());
+        done(&submit.output().unwrap());
         up.play(tournament);
     }
     let mut browser = server.browser.clone();
