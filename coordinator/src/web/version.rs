@@ -47,9 +47,10 @@ pub(super) async fn show(
     let live = is_live.then(|| format!("{path}/live"));
     let organiser = session.caller.is_organiser();
     let can_retry = version.state == "aside" && organiser;
-    let buttons = match &response.bot {
-        Some(bot) => bot::bot_actions(&session, &tournament, bot, organiser).await?,
-        None => html! {},
+    let buttons = if let Some(bot) = &response.bot {
+        bot::bot_actions(&session, &tournament, bot, organiser).await?
+    } else {
+        html! {}
     };
     let body = html! {
         (flash.message())
