@@ -171,7 +171,8 @@ impl Site {
     /// Makes an attack, which must cause no fault. Returns the result.
     ///
     /// A machine can fail by itself, for example while it stands still: then the trial is repeated,
-    /// as it must be. So the attack is made again. If it causes faults, they come again.
+    /// as it must be. So the attack is made again. A fault that an attack causes rarely may not
+    /// come again: then it is shown, and does not fail the test.
     fn withstand(&mut self, attack: &Attack) -> String {
         let name = &*attack.name;
         let verdict = self.attack(attack);
