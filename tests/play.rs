@@ -248,7 +248,8 @@ fn forfeits_are_results_with_evidence() {
         ("silent", "clock", "clock: "),
     ] {
         let rascal = &bots.rascal(mode, mode, 1, "");
-        let lines = json(&["play", "gomoku", honest, rascal, "--set", "move_limit=300ms"]);
+        let limit = if forfeit == "clock" { "move_limit=1s" } else { "move_limit=30s" };
+        let lines = json(&["play", "gomoku", honest, rascal, "--set", limit]);
         assert_eq!(lines[0]["scores"].to_string(), "[[2],[0]]", "{mode}");
         assert_eq!(lines[0]["forfeits"][1], forfeit, "{mode}");
         let detail = lines[0]["details"][1].as_str().unwrap();
@@ -327,7 +328,7 @@ fn a_source_file_plays_in_its_language() {
         bots.file("compiled.c", c),
     ];
     let paths = sources.each_ref().map(String::as_str);
-    let call = ["play", "gomoku", "--set", "move_limit=5s"];
+    let call = ["play", "gomoku", "--set", "move_limit=30s"];
     let lines = json(&[&call[..], &paths].concat());
     let (table, matches) = lines.split_last().unwrap();
     assert_eq!(matches.len(), 10);
@@ -360,7 +361,9 @@ fn a_java_bot_is_quiet() {
     fs::write(bot.join("bot.toml"), manifest).unwrap();
     let bot = bot.to_str().unwrap();
     let honest = &bots.rascal("honest", "honest", 0, "");
-    let output = run(&["play", "gomoku", bot, honest, "--stderr"]);
+    // On a busy machine, a JVM that compiles its source has needed more than 10 s to start.
+    let call = ["play", "gomoku", bot, honest, "--stderr", "--set", "move_limit=60s"];
+    let output = run(&call);
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("quiet forfeits, gone: exited with code 0"), "{message}");
     assert!(!message.contains("JAVA_TOOL_OPTIONS"), "{message}");

@@ -72,7 +72,7 @@ fn the_submitted_source_file_gives_the_same_replies() {
     let bots = Bots::new();
     let center = fs::read_to_string("bots/gomoku/center/bot.py").unwrap();
     let file = bots.file("mybot.py", &center);
-    let record = record(&bots, "gomoku", [&file, "bots/gomoku/center"], "move_limit=5s");
+    let record = record(&bots, "gomoku", [&file, "bots/gomoku/center"], "move_limit=30s");
     let temporary = tempfile::tempdir().unwrap();
     for mode in [0o644, 0o755] {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
@@ -91,7 +91,7 @@ fn the_submitted_source_file_gives_the_same_replies() {
 fn the_place_of_a_difference_is_shown() {
     let bots = Bots::new();
     let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));
-    let record = record(&bots, "gomoku", [&one, &two], "move_limit=200ms");
+    let record = record(&bots, "gomoku", [&one, &two], "move_limit=30s");
     let odd = bots.rascal("odd", "garbage", 2, "");
     let output = repro(&record, "1", &odd, &["--json"]);
     assert_eq!(output.status.code(), Some(1));
@@ -138,7 +138,9 @@ fn a_bot_that_fails_again_is_named_as_such() {
         ("flood-line", "forfeit: flood: wrote more than 65536 bytes"),
     ] {
         let bot = bots.rascal(mode, mode, 1, "");
-        let record = record(&bots, "gomoku", [&bot, &two], "move_limit=300ms");
+        let waits = forfeit == "forfeit: clock: ";
+        let limit = if waits { "move_limit=1s" } else { "move_limit=30s" };
+        let record = record(&bots, "gomoku", [&bot, &two], limit);
         let output = repro(&record, "1", &bot, &[]);
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{mode}: {message}");
@@ -162,7 +164,7 @@ fn the_cause_of_a_failure_is_shown() {
     let two = bots.rascal("two", "honest", 0, "");
     let crash = "sys.stdin.readline()\nprint('in move 1', file=sys.stderr)\nraise SystemExit(7)";
     let crashes = bots.python("crashes", crash);
-    let record = record(&bots, "gomoku", [&crashes, &two], "move_limit=5s");
+    let record = record(&bots, "gomoku", [&crashes, &two], "move_limit=30s");
     let output = repro(&record, "1", &crashes, &[]);
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(stdout.contains("last lines of its standard error:\n  in move 1\n"), "{stdout}");
@@ -178,7 +180,7 @@ fn the_cause_of_a_failure_is_shown() {
     assert!(message.contains("what to do  forfeit: illegal: "), "{message}");
     assert!(message.contains("in the record: forfeit: gone: exited with code 7"), "{message}");
     fs::remove_file(&record).unwrap();
-    let illegal = self::record(&bots, "gomoku", [&garbage, &two], "move_limit=5s");
+    let illegal = self::record(&bots, "gomoku", [&garbage, &two], "move_limit=30s");
     let other = bots.python("other", "sys.stdin.readline()\nprint('(0,0)')");
     let output = repro(&illegal, "1", &other, &[]);
     let message = String::from_utf8_lossy(&output.stderr);
