@@ -188,7 +188,7 @@ fn measurements_line(measurements: &Measurements) -> Option<String> {
         let replies = if count == 1 { "1 reply" } else { &format!("{count} replies") };
         format!("{replies}: p50 / p90 / p99 / max {}", times.join(" / "))
     }));
-    parts.extend(memory.map(|bytes| format!("{} MiB of memory", bytes.div_ceil(1 << 20))));
+    parts.extend(memory.map(|bytes| format!("{} MB of memory", bytes.div_ceil(1_000_000))));
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

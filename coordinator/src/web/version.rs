@@ -144,7 +144,7 @@ fn measurements_list(measurements: &Measurements) -> Markup {
                 dt { "Replies" } dd { (count) }
                 (percentiles([p50_us, p90_us, p99_us, max_us]))
             }
-            @if let Some(bytes) = memory { dt { "Peak memory" } dd { (bytes.div_ceil(1 << 20)) " MiB" } }
+            @if let Some(bytes) = memory { dt { "Peak memory" } dd { (bytes.div_ceil(1_000_000)) "\u{a0}MB" } }
         }
     }
 }

@@ -49,10 +49,22 @@ pub(super) fn from_measurements(
     let Bytes(limit) = limits.memory;
     if let Some(peak) = memory.filter(|peak| peak / 100 >= limit / 10_000 * HIGH_MEMORY_PERCENT) {
         warnings.push(format!(
-            "it uses {} MiB of at most {} MiB of memory",
-            peak >> 20,
-            limits.memory.mebibytes()
+            "it uses {} MB of at most {} of memory",
+            peak / 1_000_000,
+            limits.memory
         ));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peak_memory_has_the_unit_of_its_limit() {
+        let warnings = |memory| from_measurements(None, Some(memory), &Limits::OFFICIAL);
+        assert_eq!(warnings(395_000_000), ["it uses 395 MB of at most 400 MB of memory"]);
+        assert!(warnings(300_000_000).is_empty());
+    }
 }
