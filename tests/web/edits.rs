@@ -127,14 +127,23 @@ fn a_form_previews_and_applies_an_edit() {
         ("description", "# Prizes\r\n[more](https://example.org) <script>"),
         ("submissions.closes", "2099-01-01T12:00"),
         ("submissions.per_hour", "7"),
+        ("submissions.stand_down_percent", "20 %"),
         ("limits.memory", "500MB"),
     ];
+    assert!(page.contains("name=\"submissions.stand_down_percent\" value=\"100%\""), "{page}");
     let filled = form(&page, &changes);
     let preview = browser.post("/t/cup/edit", &filled, &[]);
     assert_eq!(preview.status, 200, "{}", preview.body);
     let keys: Vec<_> =
         rows(&preview.body, "settings").into_iter().map(|row| row[0].clone()).collect();
-    let expected = ["Description", "Memory", "Entry closes (UTC)", "Versions an hour", "Title"];
+    let expected = [
+        "Description",
+        "Memory",
+        "Entry closes (UTC)",
+        "Versions per hour",
+        "Suspend above",
+        "Title",
+    ];
     assert_eq!(keys, expected);
     assert!(preview.body.contains("Apply changes"));
     assert_eq!(shown(&server.up)["title"], Value::Null);
@@ -144,6 +153,7 @@ fn a_form_previews_and_applies_an_edit() {
     assert_eq!(tournament["title"], "Spring <b>Cup</b>");
     assert_eq!(tournament["entry"]["closes_at"], "2099-01-01T12:00:00.000000Z");
     assert_eq!(tournament["settings"]["submissions"]["per_hour"], 7);
+    assert_eq!(tournament["settings"]["submissions"]["stand_down_percent"], 20);
     assert_eq!(tournament["settings"]["limits"]["memory"], "500 MB");
     let about = browser.page("/t/cup/about");
     assert!(about.contains("rel=\"nofollow noopener\"") && !about.contains("<script>"), "{about}");
@@ -173,7 +183,7 @@ fn a_form_keeps_the_marks_of_text_direction() {
     let preview = browser.post("/t/cup/edit", &form(&page, &fields), &[]);
     let keys: Vec<_> =
         rows(&preview.body, "settings").into_iter().map(|row| row[0].clone()).collect();
-    assert_eq!(keys, ["Versions an hour"], "{}", preview.body);
+    assert_eq!(keys, ["Versions per hour"], "{}", preview.body);
     let hidden = "type=\"hidden\" name=\"title\" value=\"שלום&#x200f;!\"";
     assert!(preview.body.contains(hidden), "{}", preview.body);
     // Pages still show that there is a mark.

@@ -5,6 +5,8 @@
 //! does for `arbiter tournament edit`. The form carries the revision that it shows, so a change of
 //! another organiser is never lost.
 
+mod fields;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
@@ -25,6 +27,7 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use toml::Value as TomlValue;
 
+use self::fields::{ALWAYS, BEFORE_EDITIONS, Field, Kind};
 use super::csrf_form::{CsrfForm, WrittenForm};
 use super::error::WebError;
 use super::session::Session;
@@ -33,167 +36,6 @@ use super::tournament_page::{Tab, TournamentPage};
 use super::{flash, layout, parameter_words};
 use crate::access::Role;
 use crate::tournament::TournamentFile;
-
-/// The values of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A line of text.
-    Line,
-    /// Markdown.
-    Text,
-    /// A whole number.
-    Number,
-    /// A time in UTC.
-    Time,
-    /// One of these words of a tournament file, each with its meaning for people.
-    Choice(&'static [(&'static str, &'static str)]),
-    /// Yes or no.
-    Flag,
-}
-
-/// The words of a flag, with their meanings.
-const FLAG: &[(&str, &str)] = &[("true", "yes"), ("false", "no")];
-
-impl Kind {
-    /// The words that the field can have, with their meanings. Empty for free text.
-    fn choices(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Choice(choices) => choices,
-            Self::Flag => FLAG,
-            Self::Line | Self::Text | Self::Number | Self::Time => &[],
-        }
-    }
-
-    /// A word of the field in words for people. Other texts stay as they are.
-    fn in_words(self, value: &str) -> &str {
-        let choice = self.choices().iter().find(|(word, _)| *word == value);
-        choice.map_or(value, |(_, meaning)| meaning)
-    }
-}
-
-/// A field: its key, its label, its values, and what to write.
-type Field = (&'static str, &'static str, Kind, &'static str);
-
-/// Fields that can change at any time.
-const ALWAYS: &[Field] = &[
-    ("title", "Title", Kind::Line, "One line, at most 100 characters."),
-    ("description", "Description", Kind::Text, "Markdown, at most 20 000 bytes."),
-    (
-        "public.replays",
-        "Replays",
-        Kind::Choice(&[
-            ("always", "always"),
-            ("after_close", "after the tournament closes"),
-            ("never", "never"),
-        ]),
-        "When everyone sees the played matches.",
-    ),
-    ("submissions.closes", "Entry closes (UTC)", Kind::Time, "Empty: when the tournament ends."),
-    (
-        "submissions.freeze",
-        "Leaderboard freezes (UTC)",
-        Kind::Time,
-        "From then on only organisers see newer results. Empty: never.",
-    ),
-    (
-        "submissions.preflight",
-        "Try versions before they enter",
-        Kind::Flag,
-        "House bots enter without a trial.",
-    ),
-    (
-        "submissions.window",
-        "Window",
-        Kind::Line,
-        "Versions that enter within this time share an edition, such as 5s.",
-    ),
-    (
-        "submissions.per_hour",
-        "Versions an hour",
-        Kind::Number,
-        "How many versions an owner may submit in an hour; 0: no limit.",
-    ),
-    (
-        "submissions.stand_down_percent",
-        "Suspend above (%)",
-        Kind::Number,
-        "A version that forfeits more than this share of its matches is suspended; 100: never.",
-    ),
-    (
-        "submissions.stand_down_after",
-        "Suspend after (matches)",
-        Kind::Number,
-        "No version is suspended before it has played this many matches.",
-    ),
-    (
-        "rerun",
-        "Editions open",
-        Kind::Choice(&[
-            ("every_submission", "after each change"),
-            ("manual", "when an organiser starts one"),
-        ]),
-        "A change: a version enters, or a bot leaves.",
-    ),
-    (
-        "house.ranked",
-        "House bots have ranks",
-        Kind::Flag,
-        "From the next edition on. Without ranks they play, and the ranks of others skip them.",
-    ),
-    (
-        "expected",
-        "Time of a match",
-        Kind::Line,
-        "Such as 2s. Used until matches are timed, for estimates and for how many matches a worker gets \
-         at a time. Empty: the game's default.",
-    ),
-    (
-        "audit.replay",
-        "Records verified",
-        Kind::Line,
-        "The share of records that the coordinator checks, such as 5%.",
-    ),
-    (
-        "audit.shadow",
-        "Matches played again",
-        Kind::Line,
-        "The share that a second worker plays again, such as 1%.",
-    ),
-];
-
-/// Fields that can change until the first edition is opened.
-const BEFORE_EDITIONS: &[Field] = &[
-    (
-        "clock.kind",
-        "Clock",
-        Kind::Choice(&[("wall", "wall-clock time"), ("cpu", "processor time")]),
-        "Which time is charged.",
-    ),
-    ("clock.startup", "Start-up time", Kind::Line, "Free time for the first reply: 10s."),
-    ("clock.margin", "Margin", Kind::Line, "Extra time of each reply: 20ms."),
-    ("limits.memory", "Memory", Kind::Line, "Of a bot, such as 400MB."),
-    ("limits.processes", "Processes", Kind::Number, "Processes and threads of a bot."),
-    ("limits.disk", "Disk", Kind::Line, "Of a bot, such as 64MB."),
-    ("limits.files", "Files", Kind::Number, "Of a bot."),
-    ("limits.descriptors", "Descriptors", Kind::Number, "Open files of a process."),
-    ("limits.cpus", "Processors", Kind::Number, "Of a bot."),
-    (
-        "state",
-        "Files that bots leave",
-        Kind::Choice(&[
-            ("none", "deleted after each match"),
-            ("pairing", "passed to the next match against the same opponent"),
-            ("tournament", "passed to the next match"),
-        ]),
-        "What happens to the files that a bot wrote during a match.",
-    ),
-    (
-        "ponder",
-        "Between turns",
-        Kind::Choice(&[("freeze", "bots are stopped"), ("allow", "bots may think")]),
-        "What a bot does while no reply is due.",
-    ),
-];
 
 /// The filled in form.
 #[derive(Debug, Deserialize)]
@@ -325,7 +167,10 @@ fn key_changes(state: &FormState, fields: &HashMap<String, String>) -> KeyChange
             changes.unset.push((*key).to_owned());
             continue;
         }
-        let number = text.parse::<i64>().ok().filter(|_| *kind == Kind::Number);
+        let digits =
+            if *kind == Kind::Percent { text.trim_end_matches('%').trim_end() } else { text };
+        let is_number = [Kind::Number, Kind::Percent].contains(kind);
+        let number = digits.parse::<i64>().ok().filter(|_| is_number);
         let flag = text.parse::<bool>().ok().filter(|_| *kind == Kind::Flag);
         let value = match (number, flag) {
             (Some(number), _) => TomlValue::from(number),
@@ -355,6 +200,7 @@ fn field_text(&(key, _, kind, _): &Field, values: &BTreeMap<String, Value>) -> S
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) if kind == Kind::Time => browser_time(text),
         Some(Value::String(text)) => text.clone(),
+        Some(value) if kind == Kind::Percent => format!("{value}%"),
         Some(value) => value.to_string(),
     }
 }
@@ -480,6 +326,8 @@ fn value_in_words(params: &[(ParamInfo, String)], key: &str, json: &str) -> Stri
         (Ok(Value::String(text)), Some(Kind::Time)) => {
             OffsetDateTime::parse(&text, &Rfc3339).map_or(text, layout::format_time)
         }
+        (Ok(Value::String(text)), _) if key.starts_with("audit.") => text.replace('%', "\u{a0}%"),
+        (Ok(value), Some(Kind::Percent)) => format!("{value}\u{a0}%"),
         (Ok(Value::String(text)), Some(kind)) => kind.in_words(&text).to_owned(),
         (Ok(Value::String(text)), None) => text,
         (Ok(value), Some(kind)) => kind.in_words(&value.to_string()).to_owned(),
@@ -584,12 +432,17 @@ mod tests {
         assert_eq!(words("submissions.preflight", "true"), "yes");
         assert_eq!(words("submissions.closes", "\"2027-01-05T12:00:00Z\""), "2027-01-05 12:00 UTC");
         assert_eq!(words("title", ""), "none");
+        assert_eq!(words("submissions.stand_down_percent", "20"), "20\u{a0}%");
+        assert_eq!(words("audit.replay", "\"5%\""), "5\u{a0}%");
         // The same word means something else in another field.
         assert_eq!(words("title", "\"manual\""), "manual");
         assert_eq!(words("rerun", "\"manual\""), "when an organiser starts one");
         assert_eq!(words("state", "\"tournament\""), "passed to the next match");
-        assert_eq!(with_labels("expected = \"x\": wrong"), "Time of a match = \"x\": wrong");
+        assert_eq!(
+            with_labels("expected = \"x\": wrong"),
+            "Expected match duration = \"x\": wrong"
+        );
         let error = "[submissions] window = \"abc\": expected a duration";
-        assert_eq!(with_labels(error), "Window = \"abc\": expected a duration");
+        assert_eq!(with_labels(error), "Wait before a new edition = \"abc\": expected a duration");
     }
 }
