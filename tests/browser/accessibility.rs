@@ -15,9 +15,12 @@ use crate::test_server::{GAMES, KNOCKOUT, STAGES, TestServer};
 
 /// Screen sizes in CSS pixels.
 const DESKTOP: (u32, u32) = (1280, 900);
-const PHONE: (u32, u32) = (360, 740);
+const PHONE: (u32, u32) = (390, 844);
+const WIDE: (u32, u32) = (1920, 1080);
 /// Other screens, on which no page may be too wide.
-const OTHER_SCREENS: [(u32, u32); 2] = [(390, 844), (1920, 1080)];
+const OTHER_SCREENS: [(u32, u32); 2] = [(360, 740), WIDE];
+/// What the names of pages begin with that also have a screenshot of a wide screen.
+const WIDE_PAGES: [&str; 4] = ["home", "t-_", "ranking-", "replay-"];
 /// The pages that the linter also checks on the other screens: those that most people see.
 const MAIN_PAGES: [&str; 8] = [
     "/",
@@ -134,9 +137,15 @@ pub(crate) fn inspect(
         }
     }
     // Colours do not change widths, so one scheme is enough.
+    chrome.prefer(Scheme::Light);
     for (width, height) in OTHER_SCREENS {
         chrome.size(width, height);
         check_width(chrome, width, &format!("{name} at {width} pixels"), &mut problems);
+    }
+    // The last of the other screens is the wide one.
+    let is_wide = WIDE_PAGES.iter().any(|start| name.starts_with(start));
+    if let Some(folder) = folder.filter(|_| is_wide) {
+        fs::write(folder.join(format!("{name}-wide-light.png")), chrome.screenshot()).unwrap();
     }
     chrome.size(DESKTOP.0, DESKTOP.1);
     problems
