@@ -385,7 +385,7 @@ fn params(
             key: FRAMES.into(),
             kind: ParamKind::Boolean,
             default: Some(Value::Boolean(true)),
-            help: "whether pictures are drawn and recorded".into(),
+            help: "record pictures for replays".into(),
         });
     }
     Ok(params)

@@ -56,7 +56,7 @@ fn the_page_of_a_built_in_game_has_its_text_and_a_starter_kit() {
     for part in [
         "Conditions in this tournament",
         "A reply is one line.",
-        "400 MB of memory, 1 processor,",
+        "400\u{a0}MB of memory, 1 processor,",
         "no network",
     ] {
         assert!(conditions.contains(part), "{part}: {conditions}");
@@ -67,9 +67,9 @@ fn the_page_of_a_built_in_game_has_its_text_and_a_starter_kit() {
         assert!(page.contains("started for each decision, and its start counts"), "{page}");
         assert!(!page.contains("more for its first reply"), "{path}: {page}");
     }
-    // The worker of this server reports its compiler with its version.
+    // The worker of this server reports its compilers with their versions.
     let worker =
-        |page: &str| page.contains("(c++, 1 worker)") && page.contains("(python3, 1 worker)");
+        |page: &str| page.contains(", c++, 1 worker)") && page.contains(" (python3, 1 worker)");
     wait_until("the worker is connected", || {
         worker(&text(&server.browser.page("/t/cup/how-to-play")))
     });
@@ -87,6 +87,14 @@ fn the_page_of_a_package_has_its_text_a_starter_kit_and_the_package() {
     create(&server, "four", &package);
     let page = server.browser.page("/t/four/how-to-play");
     assert!(page.contains("<h2 id=\"guide-connect-four\">Connect Four</h2>"), "{page}");
+    let columns = "columns = 7: columns of the board, 4 to 20; default 7";
+    assert!(text(&page).contains(columns), "{page}");
+    // Pages have the title of the game instead of its name.
+    let front = server.browser.page("/t/four");
+    assert!(front.contains(">How to play Connect Four</a>"), "{front}");
+    wait_until("the tournament is on the home page", || {
+        text(&server.browser.page("/")).contains("Connect Four · 0 bots")
+    });
     let packed = server.up.directory.path().join("packed.tar.zst");
     let package = package.to_str().unwrap();
     succeed(&["game", "pack", package, "--out", packed.to_str().unwrap()]);

@@ -179,7 +179,9 @@ fn check_parameters(browser: &Browser, page: &str) {
     let columns =
         "name=\"param-columns\" value=\"7\" type=\"number\" step=\"1\" min=\"4\" max=\"20\"";
     assert!(page.contains(columns) && page.contains(">Columns of the board</label>"), "{page}");
+    assert!(page.contains(">4 to 20; default 7. In files"), "{page}");
     assert!(page.contains("<select id=\"param-frames\""), "{page}");
+    assert!(page.contains(">Record pictures for replays</label>"), "{page}");
     assert!(page.contains("<option value=\"true\" selected>yes</option>"), "{page}");
     let refused = send(browser, page, "name=four&param-columns=21");
     let alert = text(refused.body.split("role=\"alert\"").nth(1).unwrap());

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use arbiter_games::Game;
 use arbiter_packages::{PackageFiles, Starter};
 use arbiter_proto::settings::GamePackage;
+use arbiter_proto::v1;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::Receiver;
 
@@ -104,6 +106,27 @@ impl Service {
     /// The game of a tournament.
     pub(crate) async fn game_of(&self, tournament: &str) -> Result<Game> {
         Ok(self.game_and_package(&self.tournament(tournament).await?)?.0)
+    }
+
+    /// The title of the game of a tournament.
+    pub(crate) fn game_title(&self, tournament: &v1::Tournament) -> String {
+        let name = &tournament.game;
+        // Only the title of a package is in the settings, which may be long.
+        self.games().find(name).map_or_else(
+            |_| {
+                let settings = serde_json::from_str(&tournament.settings).unwrap_or_default();
+                self.title_in_settings(name, &settings)
+            },
+            |game| game.title.to_string(),
+        )
+    }
+
+    /// The title of the game with this name in a tournament with these settings. If the game cannot
+    /// be read, it is the name.
+    pub(super) fn title_in_settings(&self, name: &str, settings: &Value) -> String {
+        let package = game_package::of_settings(settings).ok().flatten();
+        let game = game_package::find(self.games(), name, package.as_ref());
+        game.map_or_else(|_| name.to_owned(), |game| game.title.to_string())
     }
 
     fn game_and_package(&self, row: &Tournament) -> Result<(Game, Option<GamePackage>)> {

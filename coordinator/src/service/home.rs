@@ -47,6 +47,8 @@ pub(crate) struct HomePage {
 #[derive(Clone, Debug)]
 pub(crate) struct TournamentCard {
     pub(crate) heading: TournamentHeading,
+    /// The title of its game.
+    pub(crate) game: String,
     /// The number of bots that have entered and were not withdrawn.
     pub(crate) entered: i64,
     /// The running edition.
@@ -175,6 +177,7 @@ impl Service {
         };
         Ok(TournamentCard {
             heading: self.heading_of(tournament)?,
+            game: self.title_in_settings(&tournament.game, &tournament.settings),
             entered,
             running,
             is_played,

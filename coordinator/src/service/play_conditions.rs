@@ -1,7 +1,7 @@
 //! Under which conditions bots play in a tournament, for their authors: parameters, clock, limits,
 //! and the interpreters and compilers of the connected workers.
 
-use arbiter_games::{ClockRules, Value};
+use arbiter_games::{ClockRules, ParamInfo, Value};
 use arbiter_proto::limits::{Limits, Ponder};
 
 use super::{Result, Service, ServiceError};
@@ -12,8 +12,8 @@ use crate::tournament::TournamentFile;
 /// The conditions of a tournament.
 #[derive(Clone, Debug)]
 pub(crate) struct PlayConditions {
-    /// The parameters of matches: key, value, and meaning.
-    pub(crate) params: Vec<(String, String, String)>,
+    /// The parameters of matches with their values.
+    pub(crate) params: Vec<(ParamInfo, String)>,
     /// How time is charged.
     pub(crate) clock: ClockRules,
     /// What a bot may use.
@@ -37,7 +37,7 @@ impl Service {
                 Value::Text(text) => text.clone(),
                 value => value.to_string(),
             };
-            Some((param.key.to_string(), value, param.help.to_string()))
+            Some((param.clone(), value))
         });
         let params = params.collect();
         // A connected worker sends several signs of life during a lease.

@@ -19,8 +19,6 @@ pub(crate) struct TournamentHeading {
     pub(crate) name: String,
     /// Its title for people: its name if the file has no title.
     pub(crate) title: String,
-    /// Its game.
-    pub(crate) game: String,
     pub(crate) state: TournamentState,
     /// The page of its rounds, in schedules with rounds.
     pub(crate) rounds: Option<RoundsView>,
@@ -58,7 +56,6 @@ impl Service {
         Ok(TournamentHeading {
             name: tournament.name.clone(),
             title: title.clone(),
-            game: tournament.game.clone(),
             state: tournament.state,
             rounds: rounds_view(&tournament.settings),
             frozen_since,

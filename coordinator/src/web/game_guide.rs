@@ -14,7 +14,7 @@ use tokio_stream::StreamExt as _;
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
-use super::{download, layout, markdown, settings_in_words};
+use super::{download, layout, markdown, parameter_words, settings_in_words};
 use crate::db::worker_runtimes::RuntimeCount;
 use crate::service::{GameGuide, PlayConditions};
 
@@ -108,8 +108,8 @@ fn conditions(guide: &GameGuide) -> Markup {
                 dt { "Parameters" }
                 dd {
                     ul.plain {
-                        @for (key, value, help) in params {
-                            li { code { (key) " = " (value) } ": " (help) }
+                        @for (param, value) in params {
+                            li { code { (param.key) " = " (value) } ": " (parameter_words::description(param)) }
                         }
                     }
                 }
@@ -159,8 +159,11 @@ fn languages(workers: i64, runtimes: &[RuntimeCount]) -> Markup {
             ul.plain.languages {
                 @for RuntimeCount { program, version, workers } in runtimes {
                     li {
-                        (language(program)) " " (version) " (" code { (program) } ", "
-                        (layout::count(*workers, "worker", "workers")) ")"
+                        (language(program))
+                        // The version of a compiler of C is not that of the language.
+                        @if ["cc", "c++"].contains(&program.as_str()) { " (compiler " (version) ", " }
+                        @else { " " (version) " (" }
+                        code { (program) } ", " (layout::count(*workers, "worker", "workers")) ")"
                     }
                 }
             }

@@ -17,6 +17,10 @@ use crate::service::{Leader, TournamentCard};
 /// Maximum number of results.
 const MAX_RESULTS: usize = 8;
 
+/// What the site is, for visitors who are not logged in.
+const WHAT_THIS_IS: &str = "Programs (bots) play games against each other here. An edition of a \
+    tournament is one complete run of its schedule, with fixed versions of the bots.";
+
 /// The page.
 pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
     let page = session.service.home_page(&session.caller).await?;
@@ -48,7 +52,11 @@ pub(super) async fn show(session: Session) -> Result<Markup, WebError> {
         }
         (data_links("Data of the tournaments", &[DataLink::Json("tournaments".to_owned())]))
     };
-    let body = html! { h1 { "Tournaments" } (body) };
+    let body = html! {
+        h1 { "Tournaments" }
+        @if !session.is_logged_in() { p { (WHAT_THIS_IS) } }
+        (body)
+    };
     Ok(layout::session_page("Tournaments", &session, &body))
 }
 
@@ -58,7 +66,7 @@ fn card(card: &TournamentCard, now: OffsetDateTime) -> Markup {
         article.tournament {
             h2 { a href={ "/t/" (heading.name) } { (heading.title) } }
             p.quiet {
-                (layout::label(&heading.game)) " · " (layout::count(card.entered, "bot", "bots"))
+                (card.game) " · " (layout::count(card.entered, "bot", "bots"))
                 @if heading.state == TournamentState::Cancelled { " · cancelled" }
             }
             @if let Some(rehearsal) = &heading.rehearsal {
@@ -118,7 +126,7 @@ fn result(
     html! {
         (bot_link(card, &leader.bot)) (verb)
         a href={ "/t/" (name) } { (card.heading.title) }
-        " after edition " (leader.edition) span.quiet { ", " (layout::relative(since, now)) }
+        " after edition\u{a0}" (leader.edition) span.quiet { ", " (layout::relative(since, now)) }
     }
 }
 

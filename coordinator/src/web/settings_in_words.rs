@@ -1,14 +1,16 @@
 //! The settings of a tournament in words, for its About page.
 
+use std::fmt;
+
 use arbiter_games::{ClockKind, ClockRules, Micros, Params, Protocol, Value};
-use arbiter_proto::limits::{Limits, Ponder};
+use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::foursomes::FoursomesConfig;
 use arbiter_schedule::{Knockout, RoundRobin, Schedule, Sides, Stage, StageSchedule};
 
 use super::layout::{count, format_time};
 use super::parameter_words;
-use super::tournament_form::plain_text;
+use super::tournament_form::{plain_text, value_in_words};
 use crate::db::tournaments::Replays;
 use crate::tournament::file::{Rerun, Submissions, TournamentFile};
 
@@ -47,9 +49,10 @@ fn game(params: &Params) -> String {
     let values = params.values();
     let different = values.iter().filter(|(key, value)| official.get(key) != Some(*value));
     let in_words = |(key, value): (&str, &Value)| {
-        let param = game.params.iter().find(|param| param.key == key);
-        let name = param.map_or_else(|| key.to_owned(), parameter_words::name);
-        format!("{name} = {}", plain_text(value))
+        game.params.iter().find(|param| param.key == key).map_or_else(
+            || format!("{key} = {}", plain_text(value)),
+            |param| format!("{} = {}", parameter_words::name(param), value_in_words(param, value)),
+        )
     };
     let different: Vec<_> = different.map(in_words).collect();
     if different.is_empty() {
@@ -140,7 +143,11 @@ fn foursomes(config: FoursomesConfig) -> String {
 }
 
 fn knockout(rules: Knockout) -> String {
-    let third = if rules.third_place { " The third place is played for." } else { "" };
+    let third = if rules.third_place {
+        " If there are two losing semi-finalists, they play for third place."
+    } else {
+        ""
+    };
     format!("Knockout: the loser of a meeting of {} is out.{third}", matches(rules.best_of.get()))
 }
 
@@ -163,7 +170,7 @@ pub(super) fn clock(rules: &ClockRules, ponder: Ponder, protocol: Protocol) -> S
     };
     let between = match (protocol, ponder) {
         (Protocol::Exec, _) => "Between its decisions no program of a bot runs.",
-        (_, Ponder::Freeze) => "A bot is stopped while no reply is due.",
+        (_, Ponder::Freeze) => "A bot is paused while no reply is due.",
         (_, Ponder::Allow) => "A bot may compute while no reply is due.",
     };
     format!(
@@ -178,10 +185,10 @@ pub(super) fn limits(limits: &Limits) -> String {
     format!(
         "A bot may use {} of memory, {}, {}, and {} of disk for at most {} files. Each of its \
          processes may have {} open. It has no network.",
-        limits.memory,
+        amount(limits.memory),
         count(u64::try_from(limits.cpus).unwrap_or(u64::MAX), "processor", "processors"),
         count(limits.processes, "process or thread", "processes and threads"),
-        limits.disk,
+        amount(limits.disk),
         limits.files,
         count(limits.descriptors, "file", "files")
     )
@@ -238,8 +245,8 @@ fn replays(replays: Replays) -> &'static str {
 fn rerun(file: &TournamentFile) -> String {
     match file.rerun {
         Rerun::EverySubmission => format!(
-            "After the first edition, every change opens a new one within {}. Only what changed is \
-             played.",
+            "After the first edition, every change opens a new one within {}. Only matches that the \
+             change affects are played.",
             duration(file.submissions.window)
         ),
         Rerun::Manual => "An organiser starts each edition.".to_owned(),
@@ -250,8 +257,8 @@ fn suspension(rules: &Submissions) -> String {
     match rules.stand_down_percent {
         100 => "No bot is suspended for forfeits.".to_owned(),
         percent => format!(
-            "A version that forfeits more than {percent} % of its matches is suspended, once it has \
-             played {}.",
+            "A version that forfeits more than {percent}\u{a0}% of its matches is suspended, once it \
+             has played {}.",
             matches(rules.stand_down_after)
         ),
     }
@@ -261,18 +268,22 @@ fn audits(file: &TournamentFile) -> String {
     if file.audit.replay.of_ten_thousand() == 0 && file.audit.shadow.of_ten_thousand() == 0 {
         return "No record is replayed, and no match is played twice.".to_owned();
     }
+    let percent = |share: &dyn fmt::Display| share.to_string().replace('%', "\u{a0}%");
     format!(
         "The coordinator replays {} of the records, and a second worker plays {} of the matches \
          again.",
-        file.audit.replay, file.audit.shadow
+        percent(&file.audit.replay),
+        percent(&file.audit.shadow)
     )
 }
 
-/// A duration with a space before its unit: `10 s`.
 fn duration(time: Micros) -> String {
-    let text = time.to_string();
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    format!("{} {}", &text[..digits], &text[digits..])
+    parameter_words::with_spaced_units(&time.to_string())
+}
+
+/// An amount with a no-break space before its unit: `400 MB`.
+fn amount(bytes: Bytes) -> String {
+    bytes.to_string().replace(' ', "\u{a0}")
 }
 
 /// `once`, `twice`, `3 times`.
@@ -301,14 +312,17 @@ mod tests {
         let words = |ponder, protocol| clock(&ClockRules::OFFICIAL, ponder, protocol);
         for ponder in [Ponder::Freeze, Ponder::Allow] {
             let text = words(ponder, Protocol::Exec);
-            assert!(text.contains("its start counts") && text.contains("20 ms more"), "{text}");
-            for wrong in ["10 s", "A bot is stopped", "may compute"] {
+            assert!(
+                text.contains("its start counts") && text.contains("20\u{a0}ms more"),
+                "{text}"
+            );
+            for wrong in ["10\u{a0}s", "A bot is paused", "may compute"] {
                 assert!(!text.contains(wrong), "{wrong}: {text}");
             }
             for protocol in [Protocol::Stdio, Protocol::Http] {
                 let other = words(ponder, protocol);
-                assert!(other.contains("A bot has 10 s more for its first reply."), "{other}");
-                assert_eq!(other.contains("A bot is stopped"), ponder == Ponder::Freeze, "{other}");
+                assert!(other.contains("A bot has 10\u{a0}s more for its first reply."), "{other}");
+                assert_eq!(other.contains("A bot is paused"), ponder == Ponder::Freeze, "{other}");
             }
         }
     }

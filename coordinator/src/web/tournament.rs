@@ -210,7 +210,7 @@ fn taking_part(details: &Tournament, session: &Session) -> Markup {
             h2 #taking-part { "Taking part" }
             p { (entry_text(entry_of(details), session.service.now())) }
             (freeze_text(freeze_of(details), session.service.now()))
-            p { a href={ "/t/" (details.name) "/how-to-play" } { "How to play " (details.game) } }
+            p { a href={ "/t/" (details.name) "/how-to-play" } { "How to play " (session.service.game_title(details)) } }
             @if details.entry_open {
                 p {
                     a href={ "/t/" (details.name) "/submit" } { "Submit a bot" }

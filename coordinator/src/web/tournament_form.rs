@@ -435,7 +435,11 @@ pub(super) fn field(param: &ParamInfo, text: &str, is_wrong: bool) -> Markup {
 
 /// A value of a parameter as people read it.
 pub(super) fn value_in_words(param: &ParamInfo, value: &Value) -> String {
-    choice_words(param, &plain_text(value)).to_owned()
+    let text = plain_text(value);
+    match &param.kind {
+        ParamKind::Duration => parameter_words::with_spaced_units(&text),
+        _ => choice_words(param, &text).to_owned(),
+    }
 }
 
 /// A choice as people read it.
@@ -449,13 +453,13 @@ fn choice_words<'a>(param: &ParamInfo, choice: &'a str) -> &'a str {
 
 /// The bounds of a number; all are absent for other kinds.
 #[derive(Default)]
-struct Bounds {
-    least: Option<String>,
-    most: Option<String>,
+pub(super) struct Bounds {
+    pub(super) least: Option<String>,
+    pub(super) most: Option<String>,
     step: Option<&'static str>,
 }
 
-fn bounds(kind: &ParamKind) -> Bounds {
+pub(super) fn bounds(kind: &ParamKind) -> Bounds {
     match kind {
         ParamKind::Integer(range) => Bounds {
             least: Some(*range.start()).filter(|least| *least > i64::MIN).map(|n| n.to_string()),
