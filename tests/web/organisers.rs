@@ -166,6 +166,7 @@ fn the_collusion_page_shows_the_same_data_as_the_command() {
     server.up.play("cup");
     let page = browser.page("/t/cup/collusion");
     assert!(page.contains("cup is played by two at a table"), "{page}");
+    assert!(!browser.page("/t/cup/organise").contains("href=\"/t/cup/collusion\""));
     server.up.close();
 }
 

@@ -80,17 +80,30 @@ async fn preview(session: &Session, details: &Tournament) -> Result<String, WebE
     let most = if depends_on_results { "at most " } else { "" };
     #[expect(clippy::cast_precision_loss, reason = "an estimate is not exact")]
     let hours = estimate.matches as f64 * estimate.match_ms / 3_600_000.0;
-    let duration = match hours * 60.0 {
-        minutes if minutes < 1.0 => "less than a minute of one slot".to_owned(),
-        minutes if minutes < 60.0 => format!("about {minutes:.0} minutes of one slot"),
-        _ => format!("about {hours:.1} hours of one slot"),
-    };
     Ok(format!(
-        "It would play {most}{} of {}: {duration}, and {} connected.",
+        "It would play {most}{} of {}. It would take one worker slot {}; {} connected.",
         layout::count(estimate.matches, "match", "matches"),
         layout::count(estimate.bots, "bot", "bots"),
+        rough_duration(hours),
         layout::count(estimate.slots, "slot is", "slots are")
     ))
+}
+
+/// A time in hours, in the unit that fits.
+fn rough_duration(hours: f64) -> String {
+    let minutes = hours * 60.0;
+    if minutes < 1.0 {
+        "less than a minute".to_owned()
+    } else if minutes < 1.5 {
+        "about a minute".to_owned()
+    } else if minutes < 59.5 {
+        format!("about {minutes:.0}\u{a0}minutes")
+    } else if minutes < 63.0 {
+        "about an hour".to_owned()
+    } else {
+        let number = format!("{hours:.1}");
+        format!("about {}\u{a0}hours", number.trim_end_matches(".0"))
+    }
 }
 
 fn is_episodes(schedule: &Schedule) -> bool {
@@ -129,6 +142,27 @@ pub(super) fn notice(rehearsal: Option<&Rehearsal>) -> Markup {
                 }
                 ": its leaderboard is never official."
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rough_duration_has_the_unit_that_fits() {
+        for (minutes, text) in [
+            (0.0, "less than a minute"),
+            (0.9, "less than a minute"),
+            (1.2, "about a minute"),
+            (1.6, "about 2\u{a0}minutes"),
+            (59.4, "about 59\u{a0}minutes"),
+            (60.0, "about an hour"),
+            (90.0, "about 1.5\u{a0}hours"),
+            (600.0, "about 10\u{a0}hours"),
+        ] {
+            assert_eq!(rough_duration(minutes / 60.0), text);
         }
     }
 }

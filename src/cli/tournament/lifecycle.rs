@@ -29,7 +29,7 @@ pub(super) struct Start {
     /// For foursomes and tables: plan from scratch.
     #[arg(long)]
     fresh: bool,
-    /// Rehearse: play the schedule once with copies of the present bots, as another tournament
+    /// Rehearse: play the schedule once with copies of the current bots, as another tournament
     /// whose leaderboard is never official.
     #[arg(long, conflicts_with = "fresh")]
     rehearse: bool,
