@@ -63,6 +63,7 @@ fn header(browser: &Browser, path: &str) -> String {
 fn the_header_names_who_is_logged_in() {
     let server = TestServer::open();
     let mut browser = server.browser.clone();
+    assert!(browser.page("/").contains("Programs (bots) play games against each other here."));
     let anonymous = header(&browser, "/");
     assert!(anonymous.contains("href=\"/login\""), "{anonymous}");
     assert!(!anonymous.contains("href=\"/me\"") && !anonymous.contains("Log out"), "{anonymous}");
@@ -106,6 +107,9 @@ fn error_pages_show_who_is_logged_in() {
             assert_eq!(header.contains("href=\"/login\""), !is_logged_in, "{path}: {header}");
         }
     }
+    let missing = browser.get("/nowhere").body;
+    assert!(missing.contains("<p>There is no page at this address.</p>"), "{missing}");
+    assert!(missing.contains("<a href=\"/\">See all tournaments</a>"), "{missing}");
     let refused = text(&browser.get("/new").body);
     assert!(refused.contains("This needs a token of role organiser, not player."), "{refused}");
     let problem = browser.get("/api/v1/nothing");
@@ -273,6 +277,11 @@ fn data_links(page: &str) -> Vec<String> {
 fn pages_with_data_link_it_as_json_and_csv_and_the_api() {
     let server = TestServer::open();
     server.up.play("cup");
+    // The commands of the introduction work in every shell.
+    let introduction = text(&server.browser.page("/api"));
+    let address = server.browser.address;
+    let command = format!("curl -s \"http://{address}/api/v1/tournaments/NAME/ranking?limit=10\"");
+    assert!(introduction.contains(&command), "{introduction}");
     for (path, forms) in [
         ("/", "json"),
         ("/queue", "json"),

@@ -36,12 +36,13 @@ use std::sync::Arc;
 use arbiter_proto::v1;
 use axum::Router;
 use axum::body::Bytes;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Redirect;
 use axum::routing::get;
 use maud::{Markup, html};
 use serde::Serialize;
 
+use super::invitations::site_address;
 use super::session::Session;
 use super::{WebState, layout};
 pub(super) use endpoint::escape;
@@ -108,7 +109,9 @@ pub(super) fn not_found() -> Problem {
 }
 
 /// The introduction to the API, for developers.
-async fn introduction(session: Session) -> Markup {
+async fn introduction(session: Session, headers: HeaderMap) -> Markup {
+    let api = format!("{}/api/v1", site_address(&headers));
+    let token = "-H \"Authorization: Bearer $ARBITER_TOKEN\"";
     let body = html! {
         p {
             "All data on these pages is available as JSON under " code { "/api/v1/" } ". The "
@@ -116,12 +119,15 @@ async fn introduction(session: Session) -> Markup {
             " describes every address, its parameters and its response. Tools can generate clients "
             "from it."
         }
-        pre { "curl -s http://HOST/api/v1/tournaments\n"
-            "curl -s http://HOST/api/v1/tournaments/NAME/ranking?limit=10\n"
-            "curl -s -H \"Authorization: Bearer $ARBITER_TOKEN\" http://HOST/api/v1/workers" }
+        p { "The tournaments:" }
+        pre { code { "curl -s \"" (api) "/tournaments\"" } }
+        p { "The first ten places of the leaderboard of the tournament NAME:" }
+        pre { code { "curl -s \"" (api) "/tournaments/NAME/ranking?limit=10\"" } }
+        p { "The workers, for organisers:" }
+        pre { code { "curl -s " (token) " \"" (api) "/workers\"" } }
         p {
-            "Data that is not public requires a token, as for the commands. Responses have an "
-            code { "ETag" } ": a request with " code { "If-None-Match" }
+            "Data that is not public requires the same token as the " code { "arbiter" }
+            " commands. Responses have an " code { "ETag" } ": a request with " code { "If-None-Match" }
             " returns 304 if nothing has changed. Lists are paginated: " code { "next" }
             " is the URL of the next page. Errors are problem documents (RFC 9457)."
         }

@@ -99,7 +99,7 @@ pub(super) async fn render(session: &Session, error: Option<&str>) -> Result<Mar
                 li { a href=(choice.address) { (choice.title) } }
             }
         }
-        h2 { "Bring a game package" }
+        h2 { "Upload a game package" }
         form.fields method="post" enctype="multipart/form-data" action="/new/package" {
             (layout::csrf_field(session))
             (package_field("Its parameters become the fields of a form."))
@@ -127,8 +127,9 @@ fn file_form(session: &Session, text: &str) -> Markup {
     html! {
         p {
             "A tournament file sets the game, the schedule, the clock and the limits. Omitted settings "
-            "default to those of the game's official tournament. Board names refer to the boards that "
-            "come with Arbiter. This page does not submit house bots: "
+            "default to those of the game's official tournament. In Bitwa, the names in " code { "boards" }
+            " are those of boards that come with Arbiter. This page does not submit house bots (the "
+            "organiser's own bots): "
             code { "arbiter tournament create FILE" } " creates the tournament and submits them."
         }
         form.fields method="post" enctype="multipart/form-data" action="/new" {

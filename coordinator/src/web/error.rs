@@ -160,6 +160,9 @@ impl WebError {
                 }
             }
             @if let Some(back) = back { p { a href=(back.as_str()) { (back_label) } } }
+            @if self.status == StatusCode::NOT_FOUND && !matches!(visitor, Visitor::Unknown) {
+                p { a href="/" { "See all tournaments" } }
+            }
         };
         match visitor {
             Visitor::LoggedIn(session) => layout::page(self.title(), session, &body),
@@ -226,7 +229,7 @@ pub(super) async fn not_found(uri: Uri) -> Response {
     if uri.path().starts_with(API_PREFIX) {
         return api::not_found().into_response();
     }
-    WebError::new(StatusCode::NOT_FOUND, "page not found").into_response()
+    WebError::new(StatusCode::NOT_FOUND, "there is no page at this address").into_response()
 }
 
 /// Marks an error response that is already a page or a problem document.

@@ -218,7 +218,7 @@ async fn invite_all(session: &Session, names: &str) -> Result<Vec<CreateTokenRes
 }
 
 /// The address of this site, as the browser sees it.
-fn site_address(headers: &HeaderMap) -> String {
+pub(super) fn site_address(headers: &HeaderMap) -> String {
     let scheme = if session::is_https(headers) { "https" } else { "http" };
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     format!("{scheme}://{host}")
@@ -257,14 +257,16 @@ async fn form_page(session: &Session, form: &InvitationForm, problems: &[String]
             input type="hidden" name="t" value=(layout::form_value(tournament));
             p {
                 label for="title" { "Title on the cards" }
-                input #title name="title" value=(layout::form_value(title)) maxlength="100" autocomplete="off";
+                input #title name="title" value=(layout::form_value(title)) maxlength="100" autocomplete="off"
+                    aria-describedby="title-help";
+                small #title-help { "If it is empty, the cards say “" (DEFAULT_TITLE) "”." }
             }
             p {
                 label for="names" { "Names" }
                 textarea #names name="names" rows="12" required spellcheck="false"
                     aria-describedby="names-help" { "\n" (layout::form_value(names)) }
                 small #names-help {
-                    "One name a line, at most " (MAX_TOKENS) ", or a table of comma-separated values "
+                    "One name per line, at most " (MAX_TOKENS) ", or a table of comma-separated values "
                     "with a column " code { "name" } ". Others see the name as the owner of bots. "
                     "Lines that begin with # do not count."
                 }
