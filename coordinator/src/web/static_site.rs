@@ -266,7 +266,6 @@ impl StaticSite {
     pub fn statistics(&self, all: &GetStatisticsResponse) -> String {
         let mean = format!("Mean per {}", all.unit);
         let heads = ["Rank", "Bot", "Matches", &mean, "Possible ranks", "Rating"];
-        let fresh = if all.basis == "tables" { "seeds and tables" } else { "seeds" };
         let has_margin = |bot: &BotStatistics| bot.margin.or(bot.rating_margin).is_some();
         let rows = all.statistics.iter().map(|bot| {
             html! {
@@ -282,13 +281,7 @@ impl StaticSite {
             }
         });
         let body = html! {
-            p {
-                "Edition " (all.edition) ": " (all.matches) " of " (count(all.planned, "match", "matches")) "."
-                @if all.statistics.iter().any(|bot| bot.rank_set.is_some()) {
-                    " With fresh " (fresh) " and the same field, all possible ranks hold together with "
-                    "95\u{a0}%."
-                }
-            }
+            (statistics::question(all))
             @if all.statistics.iter().any(has_margin) {
                 p {
                     "Each interval of a mean or rating (±) contains the true value with 95\u{a0}% "
