@@ -87,7 +87,7 @@ pub(crate) use home::{Leader, TournamentCard};
 pub(crate) use matches::Planned;
 pub(crate) use overview::WorkersOverview;
 pub(crate) use own_bots::{OwnBot, OwnMatch};
-pub(crate) use play_conditions::PlayConditions;
+pub(crate) use play_conditions::{ConnectedWorkers, PlayConditions};
 pub(crate) use rankings::place;
 pub(crate) use received_bundle::MAX_BUNDLE;
 pub(crate) use records::HeldRecord;

@@ -70,6 +70,12 @@ fn every_link_of_a_site_leads_to_a_file_of_the_site() {
         <a href=\"index.html\">four</a> five";
     let index = String::from_utf8_lossy(&found[Path::new("index.html")]);
     assert!(index.contains(text), "{index}");
+    let text_of = |name: &str| String::from_utf8_lossy(&found[Path::new(name)]).into_owned();
+    assert!(!text_of("matches/page-1.html").contains("This site contains"), "no replay is missing");
+    let guide = text_of("how-to-play.html");
+    for part in ["Conditions in this tournament", "the page Seed and settings</a>"] {
+        assert!(guide.contains(part), "{part}: {guide}");
+    }
     let mut reached = BTreeSet::from([PathBuf::from("index.html")]);
     let mut waiting: Vec<_> = reached.iter().cloned().collect();
     while let Some(page) = waiting.pop() {
@@ -131,8 +137,11 @@ fn a_site_replaces_only_a_former_site() {
     done(&export(&server, &site, "--matches 3"));
     let replays = |site: &Path| all_files(&site.join("replays")).len();
     assert_eq!(replays(&site), 3);
+    let list = || fs::read_to_string(site.join("matches/page-1.html")).unwrap();
+    assert!(list().contains("This site contains the replays of 3 of 20 matches."), "{}", list());
     done(&export(&server, &site, "--matches 0"));
     assert_eq!(replays(&site), 0, "the former site is gone");
+    assert!(list().contains("This site contains no replays."), "{}", list());
     let other = folder.path().join("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("mine"), "").unwrap();

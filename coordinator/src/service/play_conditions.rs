@@ -20,17 +20,22 @@ pub(crate) struct PlayConditions {
     pub(crate) limits: Limits,
     /// Whether a bot may compute while it is not expected to reply.
     pub(crate) ponder: Ponder,
-    /// The number of connected workers.
-    pub(crate) workers: i64,
+    /// The connected workers, if they are known.
+    pub(crate) workers: Option<ConnectedWorkers>,
+}
+
+/// The connected workers, as far as bots depend on them.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectedWorkers {
+    /// Their number.
+    pub(crate) count: i64,
     /// Their interpreters and compilers, by name.
     pub(crate) runtimes: Vec<RuntimeCount>,
 }
 
-impl Service {
-    /// The conditions of a tournament.
-    pub(super) async fn play_conditions(&self, tournament: &Tournament) -> Result<PlayConditions> {
-        let file = TournamentFile::from_json(self.games(), &tournament.settings)
-            .map_err(|error| ServiceError::internal(error.to_string()))?;
+impl PlayConditions {
+    /// The conditions in a tournament file, without workers.
+    pub(crate) fn of_file(file: &TournamentFile) -> Self {
         let values = file.params.values();
         let params = file.params.game().params.iter().filter_map(|param| {
             let value = match values.get(&param.key)? {
@@ -40,11 +45,21 @@ impl Service {
             Some((param.clone(), value))
         });
         let params = params.collect();
+        let TournamentFile { clock, limits, ponder, .. } = *file;
+        Self { params, clock, limits, ponder, workers: None }
+    }
+}
+
+impl Service {
+    /// The conditions of a tournament.
+    pub(super) async fn play_conditions(&self, tournament: &Tournament) -> Result<PlayConditions> {
+        let file = TournamentFile::from_json(self.games(), &tournament.settings)
+            .map_err(|error| ServiceError::internal(error.to_string()))?;
         // A connected worker sends several signs of life during a lease.
         let since = self.now() - self.lease();
-        let workers = worker_runtimes::connected(&self.pool, since).await?;
+        let count = worker_runtimes::connected(&self.pool, since).await?;
         let runtimes = worker_runtimes::list(&self.pool, since).await?;
-        let TournamentFile { clock, limits, ponder, .. } = file;
-        Ok(PlayConditions { params, clock, limits, ponder, workers, runtimes })
+        let workers = Some(ConnectedWorkers { count, runtimes });
+        Ok(PlayConditions { workers, ..PlayConditions::of_file(&file) })
     }
 }

@@ -16,7 +16,7 @@ use super::session::Session;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{download, layout, markdown, parameter_words, settings_in_words};
 use crate::db::worker_runtimes::RuntimeCount;
-use crate::service::{GameGuide, PlayConditions};
+use crate::service::{ConnectedWorkers, GameGuide, PlayConditions};
 
 /// Maximum size of a file of a bot that the page shows, in bytes.
 const MAX_SHOWN_FILE: usize = 32 << 10;
@@ -34,16 +34,12 @@ pub(super) async fn show(
     let is_cut = text.len() as u64 >= MAX_BOT_MD;
     let body = html! {
         (downloads(&tournament, &guide))
-        (conditions(&guide))
+        (conditions(&guide.game, &guide.conditions))
         (bot_to_copy(&guide))
         @if text.is_empty() {
             p { "The game package has no text for authors of bots (BOT.md)." }
         } @else {
-            p {
-                "The text below is about the game with its default parameters and schedule. Where it "
-                "differs from the conditions above or from "
-                a href={ "/t/" (tournament) "/about" } { "the page About" } ", those apply."
-            }
+            (precedence(&format!("/t/{tournament}/about"), "About"))
             article.guide { (markdown::render(text, "guide-")) }
         }
         @if is_cut { p { "The text is longer. All of it is in the game package." } }
@@ -97,13 +93,25 @@ fn downloads(tournament: &str, guide: &GameGuide) -> Markup {
     }
 }
 
+/// What applies where the text of a game differs from the tournament. The page with this address
+/// and this name has all settings.
+pub(super) fn precedence(address: &str, page: &str) -> Markup {
+    html! {
+        p {
+            "The text below is about the game with its default parameters and schedule. Where it "
+            "differs from the conditions above or from "
+            a href=(address) { "the page " (page) } ", those apply."
+        }
+    }
+}
+
 /// The protocol, the clock, the limits and the languages of a tournament, in words.
-fn conditions(guide: &GameGuide) -> Markup {
-    let PlayConditions { params, clock, limits, ponder, workers, runtimes } = &guide.conditions;
+pub(super) fn conditions(game: &Game, conditions: &PlayConditions) -> Markup {
+    let PlayConditions { params, clock, limits, ponder, workers } = conditions;
     html! {
         h2 { "Conditions in this tournament" }
         dl.conditions {
-            dt { "Protocol" } dd { (protocol(&guide.game)) }
+            dt { "Protocol" } dd { (protocol(game)) }
             @if !params.is_empty() {
                 dt { "Parameters" }
                 dd {
@@ -114,9 +122,11 @@ fn conditions(guide: &GameGuide) -> Markup {
                     }
                 }
             }
-            dt { "Clock" } dd { (settings_in_words::clock(clock, *ponder, guide.game.bots.protocol)) }
+            dt { "Clock" } dd { (settings_in_words::clock(clock, *ponder, game.bots.protocol)) }
             dt { "Limits" } dd { (settings_in_words::limits(limits)) }
-            dt { "Languages" } dd { (languages(*workers, runtimes)) }
+            @if let Some(ConnectedWorkers { count, runtimes }) = workers {
+                dt { "Languages" } dd { (languages(*count, runtimes)) }
+            }
         }
     }
 }

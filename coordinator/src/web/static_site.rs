@@ -10,8 +10,8 @@ pub mod paths;
 
 use arbiter_games::Games;
 use arbiter_proto::v1::{
-    Bot, Certificate, Edition, GetRankingResponse, GetStatisticsResponse, MatchStatus, Standing,
-    Tournament,
+    Bot, BotStatistics, Certificate, Edition, GetRankingResponse, GetStatisticsResponse,
+    MatchStatus, Standing, Tournament,
 };
 use arbiter_replay::{ShownNames, without_bidi_controls};
 use maud::{DOCTYPE, Markup, html};
@@ -23,7 +23,10 @@ use super::entry_text::{frozen_notice, state_at_export};
 use super::layout::{self, count, label};
 use super::settings_in_words::topics;
 use super::tournament_links::TournamentLinks;
-use super::{about, balance, head_to_head, leaderboard, markdown, rehearsal, statistics};
+use super::{
+    about, balance, game_guide, head_to_head, leaderboard, markdown, rehearsal, statistics,
+};
+use crate::service::PlayConditions;
 use crate::tournament::file::TournamentFile;
 
 /// The style sheet, at [`paths::STYLE`]. Its icon is in the same folder.
@@ -40,18 +43,32 @@ pub fn icon() -> &'static str {
 #[derive(Clone, Debug)]
 pub struct StaticSite {
     tournament: Tournament,
+    /// Its settings. None if they cannot be read, for example because a newer release wrote them.
+    file: Option<TournamentFile>,
     bots: Vec<String>,
     names: TournamentLinks,
     /// The labels and paths of the pages that every page links to.
     tabs: Vec<(&'static str, &'static str)>,
 }
 
+/// The numbers of replays and of matches of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayCount {
+    /// Matches with a replay.
+    pub replays: usize,
+    /// Matches.
+    pub matches: usize,
+}
+
 /// A bot of the list of bots: the bot and its standing, if it took part.
 pub type BotEntry<'a> = (&'a Bot, Option<&'a Standing>);
 
 impl StaticSite {
-    /// A site of this tournament with these bots, with or without statistics.
-    pub fn new(tournament: Tournament, bots: &[Bot], has_statistics: bool) -> Self {
+    /// A site of this tournament with these bots, with or without statistics. The tournament has
+    /// one of these games or a game package.
+    pub fn new(games: &Games, tournament: Tournament, bots: &[Bot], has_statistics: bool) -> Self {
+        let settings = serde_json::from_str(&tournament.settings).unwrap_or_default();
+        let file = TournamentFile::from_json(games, &settings).ok();
         let mut tabs = vec![
             ("Tournament", paths::INDEX),
             ("Bots", paths::BOTS),
@@ -65,7 +82,7 @@ impl StaticSite {
         tabs.retain(|(_, path)| has_statistics || *path != paths::STATISTICS);
         let names = TournamentLinks::among(&tournament.name, bots);
         let bots = bots.iter().map(|bot| bot.name.clone()).collect();
-        Self { tournament, bots, names, tabs }
+        Self { tournament, file, bots, names, tabs }
     }
 
     /// The names to show in replays.
@@ -77,6 +94,20 @@ impl StaticSite {
     pub fn title(&self) -> &str {
         let Tournament { title, name, .. } = &self.tournament;
         if title.is_empty() { name } else { title }
+    }
+
+    /// The title of the game, or its name.
+    fn game_title(&self) -> &str {
+        self.file.as_ref().map_or(self.tournament.game.as_str(), |file| &file.game().title)
+    }
+
+    /// The heading of means on leaderboards.
+    fn mean_heading(&self) -> &'static str {
+        match self.file.as_ref().map(|file| file.game().episodes.is_some()) {
+            Some(true) => "Mean per episode",
+            Some(false) => "Mean per match",
+            None => "Mean",
+        }
     }
 
     /// The page at this path.
@@ -139,7 +170,7 @@ impl StaticSite {
                 p { strong { "Rehearsal of " (self.tournament.rehearsal_of) } ": its leaderboard is never official." }
             }
             p {
-                "A tournament of " (self.tournament.game) ". "
+                "A tournament of " (self.game_title()) ". "
                 (state_at_export(&self.tournament))
             }
             h2 { "Leaderboard" }
@@ -172,11 +203,11 @@ impl StaticSite {
         // Points first: a phone shows only the first columns.
         let mut heads = vec!["Rank".to_owned(), "Bot".to_owned()];
         heads.extend(ranking.columns.iter().map(|column| label(column)));
-        let others = ["Mean", "Matches", "Forfeits", "Invalid replies", "Version"];
+        let others = [self.mean_heading(), "Matches", "Forfeits", "Invalid replies", "Version"];
         heads.extend(others.map(str::to_owned));
         let row = |place: &Standing| {
             html! {
-                td.number { (rank(place.rank, place.tied)) }
+                td.number { (leaderboard::rank(place.rank, place.tied)) }
                 th scope="row" {
                     (self.names.label(&place.bot))
                     @if let Some(owner) = self.names.owner_beside(&place.bot, &place.owner) {
@@ -218,7 +249,10 @@ impl StaticSite {
                 th scope="row" { (self.names.label(&bot.name)) }
                 td { @if bot.owner.is_empty() { "house bot" } @else { (bot.owner) } @if bot.withdrawn { ", withdrawn" } }
                 td.number { @if let Some(newest) = newest { (newest.number) } @else { "–" } }
-                td.number { (rank(standing.map_or(0, |standing| standing.rank), false)) }
+                td.number {
+                    @if let Some(place) = standing { (leaderboard::rank(place.rank, place.tied)) }
+                    @else { "–" }
+                }
                 td { @if let Some(newest) = newest { code.hash { (layout::hex(&newest.digest)) } } }
             }
         };
@@ -230,11 +264,12 @@ impl StaticSite {
 
     /// The statistics of an edition.
     pub fn statistics(&self, all: &GetStatisticsResponse) -> String {
-        let heads = ["Rank", "Bot", "Matches", "Mean", "Possible ranks", "Rating"];
-        let fresh = if all.basis == "tables" { "seeds and tables" } else { "seeds" };
+        let mean = format!("Mean per {}", all.unit);
+        let heads = ["Rank", "Bot", "Matches", &mean, "Possible ranks", "Rating"];
+        let has_margin = |bot: &BotStatistics| bot.margin.or(bot.rating_margin).is_some();
         let rows = all.statistics.iter().map(|bot| {
             html! {
-                td.number { (rank(bot.rank, bot.tied)) }
+                td.number { (leaderboard::rank(bot.rank, bot.tied)) }
                 th scope="row" { (self.names.label(&bot.bot)) }
                 td.number { (bot.matches) }
                 td.number {
@@ -246,13 +281,12 @@ impl StaticSite {
             }
         });
         let body = html! {
-            p {
-                "Edition " (all.edition) ": " (all.matches) " of " (count(all.planned, "match", "matches")) "."
-                @if all.statistics.iter().any(|bot| bot.rank_set.is_some()) {
-                    " With fresh " (fresh) " and the same field, all possible ranks hold together with "
-                    "95 %."
+            (statistics::question(all))
+            @if all.statistics.iter().any(has_margin) {
+                p {
+                    "Each interval of a mean or rating (±) contains the true value with 95\u{a0}% "
+                    "probability, taken by itself."
                 }
-                " An interval of a mean or a rating holds alone with 95 %."
             }
             (statistics::missing_figures(all, false))
             (layout::table("Statistics", "statistics", &heads, rows))
@@ -285,12 +319,14 @@ impl StaticSite {
         self.page(paths::HEAD_TO_HEAD, "Head to head", &body)
     }
 
-    /// A page of the list of matches. Each match comes with whether its replay is on the site.
+    /// A page of the list of matches. Each match comes with whether its replay is on the site;
+    /// `total` counts those of all pages.
     pub fn matches(
         &self,
         number: usize,
         matches: &[(MatchStatus, bool)],
         columns: &[String],
+        total: ReplayCount,
         has_next: bool,
     ) -> String {
         let seats = format!("Seats and scores{}", layout::components(columns));
@@ -319,7 +355,10 @@ impl StaticSite {
         let sibling = |number: usize| format!("{up}{}", paths::matches(number));
         let body = html! {
             @if matches.is_empty() { p { "No match has been played." } }
-            @else { (layout::table("Matches", "matches", &heads, matches.iter().map(row))) }
+            @else {
+                (missing_replays(total))
+                (layout::table("Matches", "matches", &heads, matches.iter().map(row)))
+            }
             nav.paging aria-label="Pages" {
                 @if number > 1 { a rel="prev" href=(sibling(number - 1)) { "Previous matches" } }
                 @if has_next { a rel="next" href=(sibling(number + 1)) { "Next matches" } }
@@ -328,23 +367,30 @@ impl StaticSite {
         self.page(&path, "Matches", &body)
     }
 
-    /// How to write a bot: the text of the game, if there is one, as Markdown.
+    /// How to write a bot: the conditions, and the text of the game, if there is one, as Markdown.
     pub fn how_to_play(&self, text: &str, pages: &LinkedPages) -> String {
         let body = html! {
+            @if let Some(file) = &self.file {
+                (game_guide::conditions(file.game(), &PlayConditions::of_file(file)))
+            }
             @if text.is_empty() {
-                p { "The game is a game package. Its packed file is among the data; it contains the text for authors of bots." }
-            } @else { article.guide { (self.markdown(text, "guide-", pages)) } }
+                p {
+                    (self.game_title()) " is a game package. Its guide for bot authors is in the "
+                    "package file, see " a href=(paths::DATA) { "Data" } "."
+                }
+            } @else {
+                @if self.file.is_some() { (game_guide::precedence(paths::ABOUT, "Seed and settings")) }
+                article.guide { (self.markdown(text, "guide-", pages)) }
+            }
         };
         self.page(paths::HOW_TO_PLAY, "How to play", &body)
     }
 
     /// The settings, the seed and the certificate of the balance.
-    pub fn about(&self, games: &Games, certificate: Option<&Certificate>) -> String {
-        let settings = serde_json::from_str(&self.tournament.settings).unwrap_or_default();
-        let file = TournamentFile::from_json(games, &settings).ok();
+    pub fn about(&self, certificate: Option<&Certificate>) -> String {
         let body = html! {
             h2 { "Settings" }
-            @if let Some(file) = &file {
+            @if let Some(file) = &self.file {
                 dl.topics { @for (topic, text) in topics(file) { dt { (topic) } dd { (text) } } }
             }
             details {
@@ -391,91 +437,22 @@ fn seats_and_scores(names: &TournamentLinks, status: &MatchStatus) -> Markup {
     }
 }
 
-/// A rank; a dash for a house bot without a rank, and for a bot without a place.
-fn rank(rank: u32, tied: bool) -> Markup {
-    html! { @if rank == 0 { "–" } @else { (rank) @if tied { "=" } } }
+/// How many replays a site contains, if some are missing.
+fn missing_replays(ReplayCount { replays, matches }: ReplayCount) -> Markup {
+    if replays >= matches {
+        return html! {};
+    }
+    html! {
+        p {
+            "This site contains "
+            @match replays {
+                0 => "no replays.",
+                1 => { "the replay of 1 of " (matches) " matches." }
+                _ => { "the replays of " (replays) " of " (matches) " matches." }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use arbiter_proto::v1::{BotStatistics, RankSet};
-
-    use super::*;
-
-    #[test]
-    fn every_page_of_a_frozen_tournament_tells_since_when_it_is_frozen() {
-        let notice = "frozen since 2027-03-01 12:00:00 UTC until the tournament is over";
-        let frozen = Tournament {
-            name: "cup".to_owned(),
-            state: "open".to_owned(),
-            freeze_notice: notice.to_owned(),
-            closes_at_us: Some(1_803_902_400_000_000),
-            ..Tournament::default()
-        };
-        let ranking = GetRankingResponse::default();
-        let pages = |tournament: &Tournament| {
-            let site = StaticSite::new(tournament.clone(), &[], true);
-            [
-                site.index(&ranking, &LinkedPages::default()),
-                site.ranking(&ranking),
-                site.bots([]),
-                site.statistics(&GetStatisticsResponse::default()),
-                site.head_to_head(&ranking, &Meetings::default()),
-                site.matches(1, &[], &[], false),
-                site.how_to_play("", &LinkedPages::default()),
-                site.data(&[]),
-            ]
-        };
-        for page in pages(&frozen) {
-            let shown =
-                format!("<strong>Leaderboards are {notice}.</strong> This site was exported");
-            assert!(page.contains(&shown), "{page}");
-        }
-        let [index, ..] = pages(&frozen);
-        for text in [
-            "the last edition that was complete before the freeze is official",
-            "At the time of export it was open, and entry had closed at <time",
-        ] {
-            assert!(index.contains(text), "{index}");
-        }
-        assert!(!index.contains("The last complete edition is official"), "{index}");
-        let over =
-            Tournament { state: "closed".to_owned(), freeze_notice: String::new(), ..frozen };
-        for page in pages(&over) {
-            assert!(!page.contains("frozen") && !page.contains("At the time of export"), "{page}");
-        }
-    }
-
-    #[test]
-    fn a_bot_without_matches_has_no_figures_but_a_reason() {
-        let new = BotStatistics {
-            bot: "new".to_owned(),
-            rank: 2,
-            no_interval: "no_matches".to_owned(),
-            ..BotStatistics::default()
-        };
-        let played = BotStatistics {
-            bot: "old".to_owned(),
-            rank: 1,
-            matches: 4,
-            mean: -1.5,
-            margin: Some(0.25),
-            rank_set: Some(RankSet { best: 1, worst: 1 }),
-            rating: Some(1499.6),
-            rating_margin: Some(20.4),
-            ..BotStatistics::default()
-        };
-        let tournament = Tournament { name: "cup".to_owned(), ..Tournament::default() };
-        let site = StaticSite::new(tournament, &[], true);
-        let statistics = vec![played, new];
-        let all = GetStatisticsResponse { statistics, ..GetStatisticsResponse::default() };
-        let page = site.statistics(&all);
-        let cells = |texts: [&str; 4]| {
-            texts.map(|text| format!("<td class=\"number\">{text}</td>")).concat()
-        };
-        for figures in [["4", "−1.500 ± 0.250", "1", "1500 ± 20"], ["0", "–", "–", "–"]] {
-            assert!(page.contains(&cells(figures)), "{figures:?}: {page}");
-        }
-        assert!(page.contains("A bot without counted matches has no mean yet."), "{page}");
-    }
-}
+mod tests;

@@ -122,7 +122,7 @@ fn page(
 }
 
 /// What the figures answer, and from how much.
-fn question(all: &GetStatisticsResponse) -> Markup {
+pub(super) fn question(all: &GetStatisticsResponse) -> Markup {
     let status = EditionStatus::of(all.official, &all.state, all.rehearsal);
     let fresh = if all.basis == "tables" {
         "fresh seeds and freshly drawn tables"

@@ -13,8 +13,8 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use arbiter_coordinator::web::static_site::{
-    self, LinkedPages, MatchTable, Meetings, StaticSite, bots_text, paths, ranking_text,
-    statistics_text,
+    self, LinkedPages, MatchTable, Meetings, ReplayCount, StaticSite, bots_text, paths,
+    ranking_text, statistics_text,
 };
 use arbiter_games::Games;
 use arbiter_proto::ids::{MatchName, MatchNumber};
@@ -71,19 +71,21 @@ impl SiteExport<'_> {
             ));
         }
         let has_statistics = fetched.statistics.is_some();
-        let site = StaticSite::new(fetched.tournament.clone(), &fetched.bots, has_statistics);
-        let rankings = self.write_pages(server, &writer, &site, &fetched).await?;
+        let tournament = fetched.tournament.clone();
+        let site = StaticSite::new(self.games, tournament, &fetched.bots, has_statistics);
+        let rankings = Self::write_pages(server, &writer, &site, &fetched).await?;
         let replays = self.write_replays(server, &writer, &site, &matches).await?;
         let pages = LinkedPages::new(edition, &rankings, &replays);
         self.write_texts(&writer, &site, &fetched, &pages)?;
-        self.write_matches(server, &writer, &site, &fetched, &replays).await?;
+        let total = ReplayCount { replays: replays.len(), matches: matches.len() };
+        self.write_matches(server, &writer, &site, &fetched, &replays, total).await?;
         site_files::write_list(directory).map_err(|error| write_error(directory, &error))?;
         let name = &fetched.tournament.name;
-        let replays = replays.len();
-        let count = matches.len();
+        let replay_count = total.replays;
+        let count = total.matches;
         Ok(format!(
-            "exported a site of edition {edition} of {name} with {count} matches and {replays} \
-             replays"
+            "exported a site of edition {edition} of {name} with {count} matches and \
+             {replay_count} replays"
         ))
     }
 
@@ -109,7 +111,6 @@ impl SiteExport<'_> {
     /// Writes all pages but those of matches, replays and texts. Returns the editions whose
     /// leaderboards have a page.
     async fn write_pages(
-        &self,
         server: &Server,
         writer: &SiteWriter,
         site: &StaticSite,
@@ -146,7 +147,7 @@ impl SiteExport<'_> {
             writer.write(paths::STATISTICS, site.statistics(all))?;
             writer.write(&data_file("statistics.csv"), statistics_text(&all.statistics))?;
         }
-        writer.write(paths::ABOUT, site.about(self.games, certificate.as_ref()))?;
+        writer.write(paths::ABOUT, site.about(certificate.as_ref()))?;
         writer.write(paths::STYLE, static_site::style())?;
         writer.write(paths::ICON, static_site::icon())?;
         Ok(shown_editions)
@@ -222,6 +223,7 @@ impl SiteExport<'_> {
         site: &StaticSite,
         fetched: &Fetched,
         replays: &HashSet<MatchNumber>,
+        total: ReplayCount,
     ) -> Result<(), Failure> {
         let ranking = &fetched.ranking;
         let request = ListMatchesRequest {
@@ -238,7 +240,7 @@ impl SiteExport<'_> {
         let mut page_number = 1;
         while let Some(played) = stream.message().await? {
             if page.len() == MATCHES_PER_PAGE {
-                let text = site.matches(page_number, &page, &ranking.columns, true);
+                let text = site.matches(page_number, &page, &ranking.columns, total, true);
                 writer.write(&paths::matches(page_number), text)?;
                 page.clear();
                 page_number += 1;
@@ -251,7 +253,7 @@ impl SiteExport<'_> {
         }
         file.write(&table.take())?;
         file.finish()?;
-        let text = site.matches(page_number, &page, &ranking.columns, false);
+        let text = site.matches(page_number, &page, &ranking.columns, total, false);
         writer.write(&paths::matches(page_number), text)?;
         writer.write(paths::HEAD_TO_HEAD, site.head_to_head(ranking, &meetings))?;
         writer.write(paths::DATA, site.data(&writer.data_files()?))
@@ -322,10 +324,10 @@ impl SiteWriter {
         const FILES: [(&str, &str); 7] = [
             ("matches.csv", "the matches, a line for each seat"),
             ("ranking.csv", "the leaderboard"),
-            ("statistics.csv", "what can be concluded from the results"),
+            ("statistics.csv", "means, ratings and possible ranks"),
             ("bots.csv", "all bots"),
-            ("tournament.json", "settings, seed, and what the plan follows from"),
-            ("ranking.json", "the leaderboard, with all figures"),
+            ("tournament.json", "settings, seed, and the inputs of the schedule"),
+            ("ranking.json", "the leaderboard, with all numbers"),
             ("matches.jsonl", "the matches, by their position in the schedule"),
         ];
         let mut files: Vec<_> =
