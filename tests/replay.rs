@@ -41,6 +41,7 @@ fn a_record_becomes_one_page_that_loads_nothing() {
         assert!(!page.contains(part), "{part}");
     }
     assert!(page.contains("<script type=\"text/plain\" id=\"chunk-0\">"));
+    assert!(page.contains("<th class=\"number\">Points</th>"), "the game names its columns");
 
     // The same page follows from a compressed record, and nothing is overwritten.
     let (code, message) = failure(&["replay", &record, "--html", out]);
@@ -114,6 +115,7 @@ fn a_record_of_a_package_shows_its_pictures_without_the_package() {
     let page = fs::read_to_string(out).unwrap();
     assert!(page.contains("<img class=\"frame\" src=\"data:image/svg+xml;base64,"), "{page}");
     assert!(page.contains("<h1>center, blocker</h1>"), "{page}");
+    assert!(page.contains("<th class=\"number\">Score</th>"), "columns are unknown: {page}");
 }
 
 #[test]

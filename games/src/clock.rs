@@ -37,28 +37,32 @@ impl Micros {
     }
 
     /// The duration for people, in the unit that fits rounded to the nearest: `820 µs`, `2.6 ms`,
-    /// `346 ms`, `28.4 s`, `206 s`, `15 min 0 s`, `10.0 h`.
+    /// `346 ms`, `28.4 s`, `206 s`, `15 min 0 s`, `1.7 h`. Whole seconds and hours have no decimal:
+    /// `2 s`, `10 h`. The spaces are no-break spaces.
     pub fn rounded(self) -> String {
         let sign = if self.0 < 0 { "−" } else { "" };
         match self.0.unsigned_abs() {
-            micros @ ..1000 => format!("{sign}{micros} µs"),
+            micros @ ..1000 => format!("{sign}{micros}\u{a0}µs"),
             micros @ ..9_950 => {
                 let tenths = (micros + 50) / 100;
-                format!("{sign}{}.{} ms", tenths / 10, tenths % 10)
+                format!("{sign}{}.{}\u{a0}ms", tenths / 10, tenths % 10)
             }
-            micros @ ..999_500 => format!("{sign}{} ms", (micros + 500) / 1000),
-            micros @ ..99_950_000 => {
+            micros @ ..999_500 => format!("{sign}{}\u{a0}ms", (micros + 500) / 1000),
+            micros @ ..99_950_000 if !micros.is_multiple_of(1_000_000) => {
                 let tenths = (micros + 50_000) / 100_000;
-                format!("{sign}{}.{} s", tenths / 10, tenths % 10)
+                format!("{sign}{}.{}\u{a0}s", tenths / 10, tenths % 10)
             }
-            micros @ ..599_500_000 => format!("{sign}{} s", (micros + 500_000) / 1_000_000),
+            micros @ ..599_500_000 => format!("{sign}{}\u{a0}s", (micros + 500_000) / 1_000_000),
             micros @ ..5_999_500_000 => {
                 let seconds = (micros + 500_000) / 1_000_000;
-                format!("{sign}{} min {} s", seconds / 60, seconds % 60)
+                format!("{sign}{}\u{a0}min\u{a0}{}\u{a0}s", seconds / 60, seconds % 60)
+            }
+            micros if micros.is_multiple_of(3_600_000_000) => {
+                format!("{sign}{}\u{a0}h", micros / 3_600_000_000)
             }
             micros => {
                 let tenths = (micros + 180_000_000) / 360_000_000;
-                format!("{sign}{}.{} h", tenths / 10, tenths % 10)
+                format!("{sign}{}.{}\u{a0}h", tenths / 10, tenths % 10)
             }
         }
     }
@@ -289,6 +293,8 @@ mod tests {
             (345_678, "346 ms"),
             (999_499, "999 ms"),
             (999_500, "1.0 s"),
+            (2_000_000, "2 s"),
+            (2_000_001, "2.0 s"),
             (28_431_000, "28.4 s"),
             (99_950_000, "100 s"),
             (179_999_526, "180 s"),
@@ -296,10 +302,11 @@ mod tests {
             (599_500_000, "10 min 0 s"),
             (3_620_000_000, "60 min 20 s"),
             (5_999_500_000, "1.7 h"),
-            (36_000_000_000, "10.0 h"),
+            (35_999_999_999, "10.0 h"),
+            (36_000_000_000, "10 h"),
             (-12_345, "−12 ms"),
         ] {
-            assert_eq!(Micros(micros).rounded(), text);
+            assert_eq!(Micros(micros).rounded(), text.replace(' ', "\u{a0}"));
         }
     }
 

@@ -267,8 +267,8 @@ impl Line {
     /// A line with a quantity in words, as a stack, and how much it changed; a change of 0 is not
     /// shown.
     pub fn amount(text: impl fmt::Display, stack: Item, change: i64) -> Self {
-        let change = if change == 0 { String::new() } else { signed(change) };
-        Self::new("amount", vec![Item::text(text), stack, Item::label(change)])
+        let label = if change == 0 { String::new() } else { signed(change) };
+        Self::new("amount", vec![Item::text(text), stack, Item::label(label)])
     }
 }
 
@@ -336,12 +336,17 @@ pub fn name(names: &[EntrantName], seat: Seat) -> &str {
     names.get(seat.index()).map_or("?", EntrantName::as_str)
 }
 
-/// A change with its sign.
+/// The number of a seat and the name of its bot, on one line.
+pub(crate) fn seat_name(names: &[EntrantName], seat: Seat) -> String {
+    alloc::format!("{seat}\u{a0}{}", name(names, seat))
+}
+
+/// A change with its sign; 0 has none.
 pub(crate) fn signed(change: i64) -> String {
-    if change < 0 {
-        alloc::format!("−{}", change.unsigned_abs())
-    } else {
-        alloc::format!("+{change}")
+    match change {
+        ..0 => alloc::format!("−{}", change.unsigned_abs()),
+        0 => "0".to_string(),
+        1.. => alloc::format!("+{change}"),
     }
 }
 

@@ -15,7 +15,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chunk::{ChunkEncoder, STEPS_PER_CHUNK};
 use crate::lines::Difference;
-use crate::render::{score_text, who};
+use crate::render::{score_cells, score_columns, score_heads, who};
 use crate::steps::visit_steps;
 use crate::steps_builder::{Overview, ShownNames, Step};
 use crate::viewer::{SCRIPT, StepSource, Viewer};
@@ -134,17 +134,18 @@ impl PackedSteps {
 /// The seats with their scores and forfeits.
 fn result(standings: &[SeatResult], overview: &Overview) -> Markup {
     let names = &overview.names;
+    let columns = score_columns(&overview.columns, standings);
     let has_forfeits = standings.iter().any(|standing| standing.forfeit.is_some());
     html! {
         table.scores {
             thead {
-                tr { th { "Bot" } th.number { "Score" } @if has_forfeits { th { "Forfeit" } } }
+                tr { th { "Bot" } (score_heads(columns)) @if has_forfeits { th { "Forfeit" } } }
             }
             tbody {
                 @for (seat, standing) in Seat::all(standings.len()).zip(standings) {
                     tr {
                         td aria-label=(name(names, seat)) { (who(seat, names)) }
-                        td.number.score { (score_text(standing)) }
+                        (score_cells(standing, columns))
                         @if has_forfeits {
                             td { @if let Some(kind) = standing.forfeit { em.forfeit { (kind) } } }
                         }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead};
 
 use arbiter_games::{
     BotName, ClockRules, Forfeit, Frame, Game, Games, Micros, Note, Params, Protocol, Score, Seat,
-    SeatResult, Seed, TimeSpent,
+    SeatResult, Seed, Text, TimeSpent,
 };
 use arbiter_proto::level::Level;
 use base64::Engine as _;
@@ -126,13 +126,19 @@ pub(crate) struct PackageHeader {
     pub(crate) clock: ClockRules,
     /// The bots, seat 1 first.
     pub(crate) seats: Vec<SeatLine>,
+    /// The names of the components of a score; empty if the games do not have the package.
+    pub(crate) columns: Vec<Text>,
 }
 
 impl PackageHeader {
-    /// Parses a header. `None` if the game is built in, or the text is not a header.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let RawHeader { record, package, clock, seats, .. } = serde_json::from_str(text).ok()?;
-        package.map(|_| Self { record, clock, seats })
+    /// Parses a header of a match of one of these games, or of a package that they do not have.
+    /// `None` if the game is built in, or the text is not a header.
+    pub(crate) fn parse(games: &Games, text: &str) -> Option<Self> {
+        let raw: RawHeader = serde_json::from_str(text).ok()?;
+        let game = raw.recorded_package()?.find(games);
+        let columns = game.map(|game| game.columns.clone()).unwrap_or_default();
+        let RawHeader { record, clock, seats, .. } = raw;
+        Some(Self { record, clock, seats, columns })
     }
 }
 

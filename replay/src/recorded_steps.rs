@@ -27,7 +27,7 @@ pub(crate) fn read(
 ) -> Result<Overview, Difference> {
     check_version(header.record, &lines)?;
     lines.next_text()?;
-    builder.prepare(&header.seats, header.clock.kind);
+    builder.prepare(&header.seats, header.clock.kind, &header.columns);
     let seats = header.seats.len();
     let mut steps =
         RecordedSteps { builder, due: None, frame: None, spent: None, time: Micros::ZERO };

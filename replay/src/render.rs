@@ -1,7 +1,7 @@
 //! Renders a step as a fragment of a page.
 
 use arbiter_games::picture::name;
-use arbiter_games::{Allowance, EntrantName, Forfeit, Micros, Seat, SeatResult};
+use arbiter_games::{Allowance, EntrantName, Forfeit, Micros, Seat, SeatResult, Text};
 use maud::{Markup, PreEscaped, html};
 
 use crate::steps_builder::{Clock, Step, StepForfeit};
@@ -29,7 +29,9 @@ impl Step {
                     @if self.forfeit.is_none() { (self.reply_line(names)) }
                 }
                 div.beside tabindex="0" role="group" aria-label="result and clocks" {
-                    @if let Some(standings) = &self.standings { (result(standings, names)) }
+                    @if let Some(standings) = &self.standings {
+                        (result(standings, &self.columns, names))
+                    }
                     (clocks(&self.clocks, names, self.time))
                 }
             }
@@ -42,8 +44,9 @@ impl Step {
             @if let Some(seat) = self.seat {
                 p.said {
                     (who(seat, names))
-                    @if let Some(reply) = &self.reply { " " code { (reply) } }
+                    @if let Some(reply) = &self.reply { " sent: " code { (reply) } }
                     @if let Some(forfeit) = &self.forfeit {
+                        @if self.reply.is_some() { "; it" }
                         " " strong.forfeit {
                             "forfeits – " (forfeit.kind) ": " (reason(forfeit.kind))
                         }
@@ -54,9 +57,9 @@ impl Step {
     }
 }
 
-/// The seat and the name of a bot.
+/// The seat and the name of a bot, on one line.
 pub(crate) fn who(seat: Seat, names: &[EntrantName]) -> Markup {
-    html! { span class={ "who seat" (seat) } { (seat) " " (name(names, seat)) } }
+    html! { span class={ "who seat" (seat) } { (seat) "\u{a0}" (name(names, seat)) } }
 }
 
 /// A kind of forfeit in words.
@@ -94,24 +97,25 @@ fn evidence(forfeit: &StepForfeit, has_reply: bool) -> Markup {
     }
 }
 
-/// The result of the match.
-fn result(standings: &[SeatResult], names: &[EntrantName]) -> Markup {
+/// The result of the match. `columns` are the names of the components of a score, if known.
+fn result(standings: &[SeatResult], columns: &[Text], names: &[EntrantName]) -> Markup {
+    let shown_columns = score_columns(columns, standings);
     let has_forfeits = standings.iter().any(|standing| standing.forfeit.is_some());
     html! {
         table.result {
             caption { "Result" }
             thead {
                 tr {
-                    th { "Seat" } th { "Bot" } th.number { "Score" }
+                    th { "Seat" } th { "Bot" } (score_heads(shown_columns))
                     @if has_forfeits { th { "Forfeit" } }
                 }
             }
             tbody {
                 @for (seat, standing) in Seat::all(standings.len()).zip(standings) {
-                    tr {
+                    tr data-score=(score(standing)) {
                         td class={ "seat" (seat) } { (seat) }
                         td.bot { (name(names, seat)) }
-                        td.number data-score=(score(standing)) { (score_text(standing)) }
+                        (score_cells(standing, shown_columns))
                         @if has_forfeits {
                             td { @if let Some(forfeit) = standing.forfeit { (forfeit.as_str()) } }
                         }
@@ -128,10 +132,38 @@ fn score(standing: &SeatResult) -> String {
     numbers.join(" ")
 }
 
-/// The same for people: with commas and minus signs.
-pub(crate) fn score_text(standing: &SeatResult) -> String {
+/// The columns of these names, if each score has as many components. Else none: then one column
+/// contains the whole scores.
+pub(crate) fn score_columns<'a>(columns: &'a [Text], standings: &[SeatResult]) -> &'a [Text] {
+    let fits = standings.iter().all(|standing| standing.score.0.len() == columns.len());
+    if fits { columns } else { &[] }
+}
+
+/// The column headings of scores.
+pub(crate) fn score_heads(columns: &[Text]) -> Markup {
+    html! {
+        @if columns.is_empty() { th.number { "Score" } }
+        @for column in columns { th.number { (label(column)) } }
+    }
+}
+
+/// The cells of a score, with minus signs: one for each column, or one with commas.
+pub(crate) fn score_cells(standing: &SeatResult, columns: &[Text]) -> Markup {
     let numbers: Vec<_> = standing.score.0.iter().map(number_text).collect();
-    numbers.join(", ")
+    html! {
+        @if columns.is_empty() {
+            td.number.score { (numbers.join(", ")) }
+        } @else {
+            @for number in &numbers { td.number.score { (number) } }
+        }
+    }
+}
+
+/// The name of a column as a label: with a capital letter.
+fn label(name: &str) -> String {
+    let mut letters = name.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 /// The clocks of all seats: times and, in games with a time bank, a bar of its rest.

@@ -47,7 +47,7 @@ pub fn visit_steps(
 ) -> Result<Overview, Difference> {
     let mut lines = Lines::new(record);
     let mut builder = StepsBuilder::new(requested, shown, &mut visit);
-    if let Some(header) = PackageHeader::parse(lines.peek()?) {
+    if let Some(header) = PackageHeader::parse(games, lines.peek()?) {
         return recorded_steps::read(&header, lines, builder);
     }
     let header = read_header(games, &mut lines)?;
@@ -79,7 +79,7 @@ impl StepsBuilder<'_> {
 
 impl ReplayObserver for StepsBuilder<'_> {
     fn begin(&mut self, header: &Header, game: &dyn MatchState) {
-        self.prepare(&header.seats, header.clock.kind);
+        self.prepare(&header.seats, header.clock.kind, &header.game.columns);
         let bank = full_bank(game);
         for clock in &mut self.clocks {
             clock.left = bank;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use arbiter_games::picture::{self, Key};
 use arbiter_games::{
-    Allowance, BotName, ClockKind, EntrantName, Forfeit, Micros, Seat, SeatResult, TimeSpent,
+    Allowance, BotName, ClockKind, EntrantName, Forfeit, Micros, Seat, SeatResult, Text, TimeSpent,
 };
 
 use crate::draw::{Picture, draw};
@@ -35,6 +35,9 @@ pub struct Overview {
     pub forfeits: Vec<ForfeitedSeat>,
     /// The end of each bot's standard error, if the record has it, seat 1 first.
     pub stderr: Vec<Option<Stderr>>,
+    /// The names of the components of a score. Empty if they are not known: a record of a game
+    /// package does not contain them.
+    pub columns: Vec<Text>,
 }
 
 /// Where a seat forfeited.
@@ -76,6 +79,9 @@ pub struct Step {
     pub clocks: Vec<Clock>,
     /// The results, seat 1 first, in the last step.
     pub standings: Option<Vec<SeatResult>>,
+    /// The names of the components of the results' scores. Empty in other steps than the last one,
+    /// or if they are not known.
+    pub columns: Vec<Text>,
 }
 
 /// A forfeit with its evidence. As text: its kind and its details.
@@ -147,8 +153,9 @@ impl<'a> StepsBuilder<'a> {
         Self { requested, shown, visit, cpu: false, overview, clocks: Vec::new(), last_key: None }
     }
 
-    /// Prepares for a match between bots in these seats.
-    pub(crate) fn prepare(&mut self, seats: &[SeatLine], clock: ClockKind) {
+    /// Prepares for a match between bots in these seats. The components of its scores have these
+    /// names, if they are known.
+    pub(crate) fn prepare(&mut self, seats: &[SeatLine], clock: ClockKind, columns: &[Text]) {
         self.cpu = clock == ClockKind::Cpu;
         self.clocks = vec![Clock::default(); seats.len()];
         let shown = |name: BotName| match self.shown.get(&name) {
@@ -157,6 +164,7 @@ impl<'a> StepsBuilder<'a> {
         };
         self.overview.names = names(seats).into_iter().map(shown).collect();
         self.overview.stderr = vec![None; seats.len()];
+        self.overview.columns = columns.to_vec();
     }
 
     pub(crate) fn finish(self) -> Overview {
@@ -172,7 +180,8 @@ impl<'a> StepsBuilder<'a> {
         chapter: Option<String>,
         picture: impl FnOnce(&[EntrantName]) -> picture::Picture,
     ) {
-        let Overview { names, total, chapters, forfeits, .. } = &mut self.overview;
+        let Overview { names, total, chapters, forfeits, columns: known_columns, .. } =
+            &mut self.overview;
         let index = *total;
         *total += 1;
         if let Some(chapter) = chapter
@@ -189,7 +198,8 @@ impl<'a> StepsBuilder<'a> {
         let Action { seat, reply, forfeit, standings } = action;
         let picture = draw(&picture(names));
         let clocks = self.clocks.clone();
-        let step = Step { index, time, seat, reply, forfeit, picture, clocks, standings };
+        let columns = standings.as_ref().map(|_| known_columns.clone()).unwrap_or_default();
+        let step = Step { index, time, seat, reply, forfeit, picture, clocks, standings, columns };
         (self.visit)(names, step);
     }
 

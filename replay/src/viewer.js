@@ -138,7 +138,7 @@ function startViewer(replay) {
     trouble.remove();
     view.innerHTML = markup;
     range.value = index;
-    output.textContent = `${index} of ${last}`;
+    output.textContent = `Step ${index} of ${last}`;
     targets.previous.dataset.step = Math.max(index - 1, 0);
     targets.next.dataset.step = Math.min(index + 1, last);
     if (!chapter) return;
@@ -177,7 +177,7 @@ function startViewer(replay) {
     troubled = index;
     requested = current;
     range.value = current;
-    output.textContent = `${current} of ${last}`;
+    output.textContent = `Step ${current} of ${last}`;
     let cause = "";
     if (error.status) cause = `The server refused the request (status ${error.status}). `;
     else if (replay.dataset.chunks !== undefined) cause = "Check your connection. ";

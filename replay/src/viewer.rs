@@ -155,7 +155,7 @@ impl Viewer<'_> {
                     input type="range" min="0" max=(last) value=(current) aria-label="Step";
                     (self.marks())
                 }
-                output { (current) " of " (last) }
+                output { "Step " (current) " of " (last) }
                 label.speed hidden {
                     "Steps per second "
                     select { @for option in SPEEDS { option selected[option == speed] { (option) } } }
@@ -299,11 +299,11 @@ impl Viewer<'_> {
     }
 }
 
-/// The list of keys. The script shows it.
+/// The list of keyboard shortcuts. The script shows it.
 fn keys() -> Markup {
     html! {
         details.keys hidden {
-            summary { "Keys" }
+            summary { "Keyboard shortcuts" }
             dl { @for (key, effect) in KEYS { dt { kbd { (key) } } dd { (effect) } } }
         }
     }

@@ -131,6 +131,10 @@ fn a_step_of_a_hundred_tables_fits_into_64_kib() {
     let sizes =
         steps.drawn.iter().map(|step| step.render(&steps.overview.names).into_string().len());
     assert!(sizes.max().unwrap() < 64 << 10);
+    let last = steps.drawn.last().unwrap().render(&steps.overview.names).into_string();
+    assert_eq!(last.matches("Over: ").count(), 100, "{last}");
+    let empty = ["hand seat1\"><em>", "hand seat2\"><em>"];
+    assert!(!empty.iter().any(|hand| last.contains(hand)), "no empty hands: {last}");
 }
 
 /// The captions of a match, with the chapters before their steps.

@@ -135,7 +135,7 @@ fn gomoku_shows_the_stones_and_the_numbers_of_the_last_ones() {
     assert_eq!(html.matches("<text class=\"on-").count(), 6, "{html}");
     assert!(html.contains("alpha plays black"), "{html}");
     assert!(html.contains("beta added two stones and alpha chose black."), "{html}");
-    assert!(html.contains(r#"role="img" aria-label="Stone 10: alpha puts"#), "{html}");
+    assert!(html.contains(r#"role="img" aria-label="Stone 10: alpha places"#), "{html}");
 }
 
 #[test]
@@ -153,19 +153,26 @@ fn bitwa_shows_units_and_what_the_last_order_did() {
     assert_eq!(squares(&first, "body seat1"), 6);
     assert_eq!(first.matches(r#".7">2</text>"#).count(), 12);
     assert!(first.contains("M0,0h1v1h-1z"), "the wall in the corner");
-    assert_eq!(first.matches("<b>180 s</b> left").count(), 2, "the clocks are full: {first}");
+    assert_eq!(first.matches("<b>180\u{a0}s</b> left").count(), 2, "the clocks are full: {first}");
     assert_eq!(first.matches("<meter").count(), 2, "{first}");
     assert_eq!(squares(&first, "moves") + squares(&first, "attacks"), 0);
     let second = &steps.drawn[1];
     assert_eq!(second.reply.as_deref(), Some("= 1 5 1 -1 1 1"));
     let caption = &second.picture.caption;
-    assert!(caption.starts_with("Round 1 of 100: alpha sends A to (5,1), attacking"), "{caption}");
+    assert!(
+        caption.starts_with("Round 1 of 100: alpha sends division A to (5,1), attacking"),
+        "{caption}"
+    );
     let shown = html(&steps, second);
     assert!(shown.contains(r#"<path class="target" d="M5.08,1.5a"#), "{shown}");
     assert!(shown.find("<svg") < shown.find("class=\"said\""), "the reply is below: {shown}");
     let attacked = step_with(&steps, "loses");
     let shown = html(&steps, attacked);
     assert!(squares(&shown, "hit") > 0 && shown.contains("−1"), "{shown}");
+    let rest = shown.split("<g class=\"losses\">").nth(1).unwrap();
+    let losses = rest.split("</g>").next().unwrap();
+    let in_corners = losses.matches(".97\" y=\"").count();
+    assert!(in_corners > 0 && in_corners == losses.matches("<text").count(), "{losses}");
     assert_eq!(steps.overview.chapters[1].0, "Round 2");
     assert!(second.clocks[0].left.unwrap() < Micros::from_millis(180_001));
 }
@@ -196,7 +203,8 @@ fn tricks_shows_every_table() {
     let (record, _) = transcript("tricks-whole.txt", "");
     let steps = all_steps(&record);
     let last = html(&steps, steps.drawn.last().unwrap());
-    assert!(last.contains("all tables are over"), "{last}");
+    assert!(last.contains("all tables are over: "), "{last}");
+    assert_eq!(last.matches("Over: ").count(), places(&last, "tables few").len(), "{last}");
     let first = html(&steps, &steps.drawn[0]);
     let tables = places(&first, "tables few");
     for table in &tables {
@@ -222,6 +230,8 @@ fn blackjack_hides_the_dealers_second_card_until_all_have_acted() {
     assert!(settled.contains(&dealer.concat()), "{settled}");
     let last = html(&steps, steps.drawn.last().unwrap());
     assert!(last.contains("Result") && !last.contains("<th>Forfeit"), "{last}");
+    assert!(last.contains("<th class=\"number\">Chips</th>") && !last.contains("Score"), "{last}");
+    assert!(last.contains("Hand score ") && last.contains("Bank result "), "{last}");
     for standing in &standings {
         assert!(last.contains(&format!("Chips {}<", standing.score.0[0])), "{last}");
     }
@@ -243,8 +253,11 @@ fn clocks_and_forfeits_are_shown_beside_the_board() {
     assert!(step.forfeit.as_ref().unwrap().kind == Forfeit::Illegal, "{step:?}");
     assert_eq!(step.clocks[0].used, SPENT.wall);
     let html = html(&steps, step);
-    assert!(html.contains("<code>&lt;b&gt;(7,7)</code>"), "replies are escaped: {html}");
-    assert!(html.contains("last 2.5 ms of at most 500 ms, total 2.5 ms"), "{html}");
+    assert!(
+        html.contains(" sent: <code>&lt;b&gt;(7,7)</code>; it "),
+        "replies are escaped: {html}"
+    );
+    assert!(html.contains("last 2.5\u{a0}ms of at most 500\u{a0}ms, total 2.5\u{a0}ms"), "{html}");
     assert!(!html.contains("<meter"), "only time banks have a bar: {html}");
     assert!(html.contains("forfeits – illegal: its reply breaks the rules"), "{html}");
     assert!(html.contains("<dt>Limit</dt><dd>"), "{html}");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arbiter_games::picture::Key;
 use arbiter_games::{
     Allowance, ClockKind, EntrantName, ExpectedReply, MatchState, MatchView, Message, Micros, Seat,
-    SeatResult, Step,
+    SeatResult, Step, Text,
 };
 use arbiter_replay::{Clock, StepForfeit};
 use arbiter_worker::fault::Fault;
@@ -63,6 +63,8 @@ pub(crate) struct MatchConfig {
     pub(crate) seat_choices: Vec<SeatChoice>,
     /// The names of the occupants, seat 1 first.
     pub(crate) names: Vec<EntrantName>,
+    /// The names of the components of a score.
+    pub(crate) columns: Vec<Text>,
     /// The text of its seed.
     pub(crate) seed: String,
     /// The path of its record.

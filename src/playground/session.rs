@@ -207,6 +207,7 @@ impl Session {
             number,
             seat_choices,
             names: names.into_iter().map(EntrantName::from).collect(),
+            columns: game.columns.clone(),
             seed,
             record: directory.join(format!("{game}-{}-{number:06}.jsonl", self.record_key)),
             person_clock: person_clock.then_some(clock.kind),

@@ -31,7 +31,7 @@ impl Replay<'_> {
         let last = self.last;
         let body = format!(
             "return {STEP} === {step}
-                && document.querySelector('.player output').innerText === '{step} of {last}'
+                && document.querySelector('.player output').innerText === 'Step {step} of {last}'
                 && document.querySelector('.player input').value === '{step}'
                 && document.querySelector('[data-link]').hash === '#step={step}'
                 && (location.hash === '#step={step}' || location.search === '?step={step}')"
@@ -109,7 +109,7 @@ impl Replay<'_> {
         true
     }
 
-    /// The key `?` shows the list of keys.
+    /// The key `?` shows the list of keyboard shortcuts.
     fn explains_keys(&self) {
         self.chrome.run("document.activeElement.blur()");
         assert!(!self.chrome.has(".keys[open]"));
@@ -355,6 +355,45 @@ fn a_projector_plays_one_replay_after_the_other() {
     assert_ne!(chrome.text("main h2"), shown);
 }
 
+#[test]
+fn equal_numbers_have_bars_of_equal_length_on_phones() {
+    let Some(chrome) = Chrome::start() else { return };
+    let server = TestServer::played();
+    server.log_in(&chrome);
+    chrome.size(360, 800);
+    for game in ["blackjack", "bitwa", "tricks", "wojna"] {
+        server.visit(&chrome, &format!("/t/{game}-quick/matches/0"));
+        chrome.press(keys::END);
+        let result = "return !!document.querySelector('.step-view table.result')";
+        chrome.wait(&format!("{game}: the last step is shown"), result);
+        let widths = chrome.run(
+            "const bars = [...document.querySelectorAll('.step-view li:not(.pot) > .amount svg')];
+            return [...new Set(bars.map((bar) => Math.round(bar.getBoundingClientRect().width)))];",
+        );
+        assert_eq!(widths.as_array().unwrap().len(), 1, "{game}: {widths}");
+        let precedes = chrome.run(
+            "const top = (part) => document.querySelector(part).getBoundingClientRect().top;
+            const many = document.querySelector('.step-view ul.tables:not(.few)');
+            return !many || top('.step .beside') < top('.step figure');",
+        );
+        assert_eq!(precedes, true, "{game}: the result precedes many tables");
+    }
+}
+
+#[test]
+fn the_clocks_stand_beside_the_board() {
+    let Some(chrome) = Chrome::start() else { return };
+    let server = TestServer::played();
+    server.log_in(&chrome);
+    chrome.size(1280, 1000);
+    server.visit(&chrome, "/t/gomoku-quick/matches/0");
+    let spare = chrome.run(
+        "const width = (part) => document.querySelector(part).getBoundingClientRect().width;
+        return width('.step figure') - width('.step svg.board');",
+    );
+    assert!(spare.as_f64().unwrap().abs() < 1.0, "{spare} px between the board and the clocks");
+}
+
 /// Plays a match in which the second bot forfeits, and writes its record as a page.
 fn forfeited_match(bots: &Bots) -> String {
     let good = bots.rascal("ada", "honest", 0, "");
@@ -394,11 +433,14 @@ fn a_page_of_a_replay_works_from_a_file_without_a_network() {
 
     // The forfeit is named, and its step has the evidence.
     let line = chrome.text("p.forfeited");
-    assert!(line.contains("2 bob forfeits – illegal, in step "), "{line}");
+    assert!(line.contains("2\u{a0}bob forfeits – illegal, in step "), "{line}");
     chrome.click("p.forfeited a");
     chrome.wait("the forfeit is shown", "return !!document.querySelector('.step .evidence')");
     let said = chrome.text(".step .said");
-    assert!(said.contains("nonsense forfeits – illegal: its reply breaks the rules"), "{said}");
+    assert!(
+        said.contains("sent: nonsense; it forfeits – illegal: its reply breaks the rules"),
+        "{said}"
+    );
     let evidence = chrome.text(".step .evidence");
     for part in ["Evidence", "Limit", "for this reply", "Time", "; processor "] {
         assert!(evidence.contains(part), "{part}: {evidence}");

@@ -145,9 +145,9 @@ fn a_person_plays_gomoku() {
     assert_eq!((start.status, &start.headers["location"]), (303, &table.path("new")));
     table.done("new", "seat1=human&seat2=0&seed=s");
     let page = table.turn();
-    assert!(page.contains("Put a black stone (1 of 3)"), "{page}");
+    assert!(page.contains("Place a black stone (1 of 3)"), "{page}");
     let page = table.page("?seat=1&pick=(0,0)&pick=(14,14)");
-    assert!(page.contains("Put a white stone (3 of 3)"), "{page}");
+    assert!(page.contains("Place a white stone (3 of 3)"), "{page}");
     assert!(!page.contains("value=\"(0,0)\" aria-label"), "a square is not offered twice");
 
     // An illegal move has no effect, and the page explains the error.

@@ -29,6 +29,7 @@ fn a_person_plays_a_game_package_by_its_pictures_and_legal_replies() {
         format!("answer={reply}")
     });
     assert!(page.contains("<table class=\"result\">"), "{page}");
+    assert!(page.contains("<th class=\"number\">Points</th>"), "{page}");
     assert!(!page.contains("forfeits –"), "no bot forfeits: {page}");
     let records = files(&table.records());
     succeed(&["verify", "--game", CONNECT4, records[0].to_str().unwrap()]);

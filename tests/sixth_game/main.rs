@@ -96,6 +96,9 @@ fn local_matches(games: &Games) {
     let last = replay.drawn.last().unwrap().render(&replay.overview.names).into_string();
     assert!(last.contains("<table class=\"cards nim\">"), "{last}");
     assert!(last.contains("data-score=\"1 6\""), "{last}");
+    for column in ["Wins", "Sticks"] {
+        assert!(last.contains(&format!("<th class=\"number\">{column}</th>")), "{last}");
+    }
     let edited = bots.file("edited.jsonl", &text.replacen("\"reply\":\"1\"", "\"reply\":\"2\"", 1));
     assert_eq!(run(&["verify", &edited]).status.code(), Some(1));
 

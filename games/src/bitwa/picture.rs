@@ -20,7 +20,7 @@ use crate::move_form::{FormFields, MoveForm};
 use crate::name::EntrantName;
 use crate::picture::{
     BoardPicture, Item, Key, Line, Part, Picture, Place, PlacesPicture, Shape, ShapeKind, bits,
-    count, name, number,
+    count, name, number, seat_name,
 };
 
 /// A whole square, as a path from its corner.
@@ -151,7 +151,7 @@ fn deeds(game: &Match) -> &[Deed] {
 }
 
 /// The target of the last order, and what it did: the captured squares, the units that moved or
-/// were hit, arrows, and the losses at their squares.
+/// were hit, arrows, and the losses in the corners of their squares.
 fn last_order(game: &Match) -> Vec<Shape> {
     let deeds = deeds(game);
     let of = |kind| deeds.iter().filter(move |deed| deed.kind == kind);
@@ -168,7 +168,7 @@ fn last_order(game: &Match) -> Vec<Shape> {
         let strikes = || struck.iter().filter(|other| other.to == deed.to);
         let removed = strikes().any(|strike| strike.kind == DeedKind::Captured);
         let loss = format!("−{}{}", strikes().count(), if removed { "✕" } else { "" });
-        losses.push(text(&format!("{x}.86"), &format!("{y}.1")).with_text(loss));
+        losses.push(text(&format!("{x}.97"), &format!("{y}.13")).with_text(loss));
         hit.push(deed.to);
     }
     let attacks = arrows(DeedKind::Struck) + &arrows(DeedKind::Captured);
@@ -245,7 +245,7 @@ fn forces(game: &Match, names: &[EntrantName], seat: Seat) -> Place {
     // A piece for each point of strength would be too thin: one for as many as a unit has.
     let share = forces.strength.div_ceil(u64::from(game.board().strength().max(1)));
     let lines = vec![
-        Line::heading(format!("{seat} {}", name(names, seat)), state),
+        Line::heading(seat_name(names, seat), state),
         Line::amount(
             format!("Units {}", forces.units),
             Item::Stack { count: forces.units.into(), full },
@@ -302,7 +302,7 @@ fn caption(game: &Match, names: &[EntrantName]) -> String {
     let bot = name(names, division.seat());
     let enemy = Seat::from_index(1 - division.seat().index());
     let effect = effect(game, name(names, enemy), losses(game, enemy));
-    let sends = format!("{bot} sends {division} to ({x},{y}), {manner}");
+    let sends = format!("{bot} sends division {division} to ({x},{y}), {manner}");
     format!("Round {round} of {rounds}: {sends}: {effect}.{ending}")
 }
 

@@ -13,7 +13,8 @@ use crate::match_state::{MatchView, Seat};
 use crate::move_form::{FormFields, MoveForm};
 use crate::name::EntrantName;
 use crate::picture::{
-    Item, Key, Line, Part, Picture, Place, PlacesPicture, bits, count, list, name, signed,
+    Item, Key, Line, Part, Picture, Place, PlacesPicture, bits, count, list, name, seat_name,
+    signed,
 };
 
 /// The number of pieces of a stack as wide as its place.
@@ -75,7 +76,7 @@ fn card(card: Card) -> Item {
 }
 
 fn points(hand: &[Card]) -> String {
-    if hand.is_empty() { String::new() } else { format!("Score {}", score(hand)) }
+    if hand.is_empty() { String::new() } else { format!("Hand score {}", score(hand)) }
 }
 
 /// The dealer's place. The second card is face down during the hand.
@@ -98,7 +99,10 @@ fn dealer_place(game: &Match) -> Place {
         Line::heading("Dealer", state),
         Line::new("hand", cards.iter().copied().enumerate().map(item).collect()),
         Line::new("amount", vec![Item::Text(points)]),
-        Line::new("amount", vec![Item::text(format!("Bank {}", signed(game.table().house())))]),
+        Line::new(
+            "amount",
+            vec![Item::text(format!("Bank result {}", signed(game.table().house())))],
+        ),
     ];
     Place { class: "dealer".into(), lines }
 }
@@ -115,7 +119,7 @@ fn player_place(game: &Match, names: &[EntrantName], seat: Seat) -> Place {
     let stake_text = if stake == 0 { String::new() } else { format!("Stake {stake}") };
     let chips = player.chips();
     let lines = vec![
-        Line::heading(format!("{seat} {}", name(names, seat)), state(game, seat, player)),
+        Line::heading(seat_name(names, seat), state(game, seat, player)),
         Line::new("hand", player.hand().iter().copied().map(card).collect()),
         Line::new("amount", vec![Item::Text(points(player.hand()))]),
         Line::amount(stake_text, stack(game, stake), raised),

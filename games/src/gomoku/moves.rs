@@ -31,8 +31,8 @@ pub(super) fn move_form(game: &Match, chosen: &FormFields) -> MoveForm {
             task: "How do you answer the opening?".to_owned(),
             fields: vec![
                 reply_field("\"B\"", "Take black"),
-                step(WHITE, "Take white, and put a white stone"),
-                step(BOTH, "Put a black and a white stone, and let the other choose"),
+                step(WHITE, "Take white, and place a white stone"),
+                step(BOTH, "Place a black and a white stone, and let the other choose"),
             ],
             squares: Vec::new(),
         },
@@ -59,7 +59,7 @@ fn stones_form(
     let colour = colours[selected.len()];
     let number = selected.len() + 1;
     let count = colours.len();
-    let task = format!("Put a {colour} stone ({number} of {count}): click on its square.");
+    let task = format!("Place a {colour} stone ({number} of {count}): click on its square.");
     let hidden = |name, value: &str| Field::Hidden { name, value: value.to_owned() };
     let mut fields: Vec<_> = (!mode.is_empty()).then(|| hidden(MODE, mode)).into_iter().collect();
     fields.extend(selected.iter().map(|square| hidden(PICK, square)));

@@ -202,10 +202,10 @@ fn caption(game: &Match, names: &[EntrantName]) -> String {
         squares.map(|square| format!("{square}")).collect::<Vec<_>>()
     };
     match game.phase() {
-        Phase::Open => format!("{opener} is to put two black stones and a white one."),
+        Phase::Open => format!("{opener} is to place two black stones and a white one."),
         Phase::Swap => format!(
-            "{opener} opens with black at {} and white at {}; {swapper} is to take black, or put a \
-             white stone and take white, or put two stones and let {opener} choose.",
+            "{opener} opens with black at {} and white at {}; {swapper} is to take black, or place \
+             a white stone and take white, or place two stones and let {opener} choose.",
             list(&colour(Colour::Black)),
             list(&colour(Colour::White))
         ),
@@ -246,5 +246,5 @@ fn stone_caption(game: &Match, names: &[EntrantName], black: Seat, ply: u32) -> 
         (true, ROW) => " and wins with five in a row".to_owned(),
         (true, length) => format!(" and wins with {length} in a row"),
     };
-    format!("Stone {number}: {} puts {colour} at {last}{effect}.", name(names, seat))
+    format!("Stone {number}: {} places {colour} at {last}{effect}.", name(names, seat))
 }

@@ -4,11 +4,12 @@
 //! All tables are played at the same time, and a reply plays a card at many of them. The tables of
 //! the last reply are marked.
 
-use alloc::borrow::{Cow, ToOwned as _};
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use super::{Card, LastReply, Match, Player, RESULT, Suit, TRICKS, Table, moves};
 use crate::match_state::{MatchView, Seat};
@@ -16,6 +17,7 @@ use crate::move_form::{FormFields, MoveForm};
 use crate::name::EntrantName;
 use crate::picture::{
     Item, Key, Line, Part, Picture, Place, PlacesPicture, can_see, count, list, name, number,
+    seat_name,
 };
 
 /// The most tables whose won tricks are drawn as stacks, too. More would make pictures large.
@@ -166,7 +168,7 @@ fn player_place(game: &Match, names: &[EntrantName], player: Player) -> Place {
     };
     let seat = Seat::from_index(player.index());
     let lines = vec![
-        Line::heading(format!("{seat} {}", bot(names, player)), state),
+        Line::heading(seat_name(names, seat), state),
         Line::amount(format!("Tables won {won}"), Item::Stack { count: won, full: tables }, 0),
         Line::amount(
             format!("Tricks {tricks}"),
@@ -191,19 +193,24 @@ fn table_place(
         None => "no trump".into(),
     };
     let has_stacks = game.tables().len() <= STACKED_TABLES;
-    let [first, second] = Player::ALL.map(|player| hand(table, player, viewer, has_stacks));
+    // The two lines of a finished table without cards and stacks would only repeat its result.
+    let is_shown = |player| table.turn().is_some() || has_stacks || !table.hand(player).is_empty();
+    let [first, second] =
+        Player::ALL.map(|player| is_shown(player).then(|| hand(table, player, viewer, has_stacks)));
     let trick = u8::min(finished(table) + 1, TRICKS);
     let state = match table.turn() {
         Some(_) => format!("Trick {trick}, {} in the pack", table.pack()),
-        None => "Over".to_owned(),
+        None => format!("Over: {}", table_result(table, names)),
     };
-    let lines = vec![
-        Line::heading(format!("Table {}, deal {}", index + 1, index / 2 + 1), trump),
+    let title = format!("Table {}, deal {}", index + 1, index / 2 + 1);
+    let all_lines = [
+        Some(Line::heading(title, trump)),
         first,
-        Line::new("hand trick", middle(table, names)),
+        Some(Line::new("hand trick", middle(table, names))),
         second,
-        Line::new("quiet", vec![Item::Text(state)]),
+        Some(Line::new("quiet", vec![Item::Text(state)])),
     ];
+    let lines = all_lines.into_iter().flatten().collect();
     let is_new = game.last_reply.as_ref().is_some_and(|reply| reply.waited[index]);
     let class = match (is_new, table.turn()) {
         (true, _) => "new",
@@ -211,6 +218,20 @@ fn table_place(
         (false, Some(_)) => "",
     };
     Place { class: class.into(), lines }
+}
+
+/// Who has won a finished table.
+fn table_result(table: &Table, names: &[EntrantName]) -> String {
+    let [first, second] = Player::ALL.map(|player| table.tricks(player));
+    match first.cmp(&second) {
+        Ordering::Equal => format!("a tie, {} each", count(first, "trick")),
+        Ordering::Greater => {
+            format!("{} wins by {first} to {second} tricks", bot(names, Player::First))
+        }
+        Ordering::Less => {
+            format!("{} wins by {second} to {first} tricks", bot(names, Player::Second))
+        }
+    }
 }
 
 /// A card in the colour of its suit, marked if it is a trump. `mark` is another class or empty.
@@ -309,10 +330,27 @@ fn table_words(table: &Table, bot: &str, player: Player) -> String {
     format!("{bot} answers {attack} with {defence} and {outcome} trick {}", finished(table))
 }
 
+/// The result of the match. The tables decide, and if both have won as many, the tricks.
 fn final_words(game: &Match, names: &[EntrantName]) -> String {
-    let results = Player::ALL.map(|player| {
-        let tables = count(won_tables(game, player), "table");
-        format!("{} {tables} and {}", bot(names, player), count(all_tricks(game, player), "trick"))
-    });
-    format!("all tables are over, {}", results.join(", "))
+    let total = |player| (won_tables(game, player), all_tricks(game, player));
+    let [first, second] = Player::ALL;
+    let (winner, loser) =
+        if total(first) < total(second) { (second, first) } else { (first, second) };
+    let (tables, tricks) = total(winner);
+    let (loser_tables, loser_tricks) = total(loser);
+    let winner_name = bot(names, winner);
+    let result = if tables > loser_tables {
+        format!(
+            "{winner_name} wins by {tables} to {loser_tables} tables ({tricks} to {loser_tricks} \
+             tricks)"
+        )
+    } else if tricks > loser_tricks {
+        format!(
+            "{winner_name} wins by {tricks} to {loser_tricks} tricks, with {} each",
+            count(tables, "table")
+        )
+    } else {
+        format!("a tie, {} and {} each", count(tables, "table"), count(tricks, "trick"))
+    };
+    format!("all tables are over: {result}")
 }

@@ -17,7 +17,7 @@ use crate::move_form::{FormFields, MoveForm};
 use crate::name::EntrantName;
 use crate::picture::{
     Item, Key, Line, Part, Picture, Place, PlacesPicture, can_see, count, list, name, number,
-    signed,
+    seat_name, signed,
 };
 
 impl MatchView for Match {
@@ -87,7 +87,7 @@ fn seat_place(game: &Match, names: &[EntrantName], seat: Seat, viewer: Option<Se
     // A share of all cards would be too short for a bid.
     let share = number(paid).max(all / number(deal.seats()));
     let lines = vec![
-        Line::heading(format!("{seat} {}", name(names, seat)), state(game, seat)),
+        Line::heading(seat_name(names, seat), state(game, seat)),
         Line::new("hand", card(game, seat, viewer)),
         Line::amount(format!("Bid {paid}"), stack(paid, share), bid),
         Line::amount(format!("Pile {pile}"), stack(pile, all), if wins { pot } else { 0 }),
@@ -168,7 +168,7 @@ fn state(game: &Match, seat: Seat) -> Cow<'static, str> {
     }
     let fights = |fighters: [bool; MAX_SEATS]| fighters[seat.index()];
     match (outcome(game), deal.result(seat)) {
-        (_, DealResult::Left(auction)) => format!("left after auction {auction}").into(),
+        (_, DealResult::Left(auction)) => format!("left after auction\u{a0}{auction}").into(),
         (Some(PotOutcome::Won(winner)), _) if winner == seat => "takes the pot".into(),
         (Some(PotOutcome::War(fighters)), _) if fights(fighters) => "goes to war".into(),
         (Some(_), _) if deal.peeked(seat).is_some() => "loses".into(),

@@ -224,6 +224,7 @@ fn picture(
         picture,
         clocks: state.clocks.clone(),
         standings,
+        columns: live_match.config.columns.clone(),
     };
     step.render(&live_match.config.names)
 }
