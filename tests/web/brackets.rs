@@ -24,6 +24,19 @@ fn open() -> (Up, Browser) {
     (up, browser)
 }
 
+/// The statistics have no columns that say nothing about a knockout, and the page of head-to-head
+/// results explains that some bots have not met.
+fn check_other_pages(browser: &Browser) {
+    let statistics = text(&browser.page("/t/cup/statistics"));
+    assert!(statistics.contains("The schedule of this edition determines the ranks"));
+    for column in ["Possible ranks", "Best three", "Matches to be sure"] {
+        assert!(!statistics.contains(column), "{column}: {statistics}");
+    }
+    assert!(statistics.contains("Rating: the strength on the scale of Elo"), "{statistics}");
+    let matrix = text(&browser.page("/t/cup/matrix"));
+    assert!(matrix.contains("An empty cell: they have not met."), "{matrix}");
+}
+
 #[test]
 fn a_bracket_is_a_page_and_json() {
     let (up, browser) = open();
@@ -33,9 +46,7 @@ fn a_bracket_is_a_page_and_json() {
     assert!(page.contains("Follows from the results."), "{page}");
     up.wait_for("cup", 1);
     assert!(browser.page("/t/cup").contains("href=\"/t/cup/bracket\""));
-    let statistics = text(&browser.page("/t/cup/statistics"));
-    assert!(statistics.contains("The schedule of this edition determines the ranks"));
-    assert!(!statistics.contains("Best three and Matches to be sure are empty"), "{statistics}");
+    check_other_pages(&browser);
     let page = browser.page("/t/cup/bracket");
     let shown = text(&page);
     for heading in ["Quarter-finals", "Semi-finals", "Final", "Third place", "Winner:"] {
@@ -81,7 +92,7 @@ fn a_bracket_is_a_page_and_json() {
     let page = text(&browser.page("/t/halted/bracket"));
     assert!(page.contains("Cancelled in round 1 of 1."), "{page}");
     let page = text(&browser.page("/t/halted/rounds"));
-    assert!(page.contains("Knockout of 2 bots, cancelled."), "{page}");
+    assert!(page.contains("Knockout stage with 2 bots, cancelled."), "{page}");
     let rounds = browser.page("/api/v1/tournaments/halted/rounds");
     let rounds: Value = serde_json::from_str(&rounds).unwrap();
     assert_eq!(rounds["stages"][0]["state"], "cancelled");

@@ -25,7 +25,7 @@ fn every_page_has_breadcrumbs_to_the_pages_above_it() {
         ("/me", &[]),
         ("/queue", &[]),
         ("/workers", &["Queue and workers"]),
-        ("/workers?t=cup", &["Queue and workers"]),
+        ("/workers?t=cup", &["cup", "Organise"]),
         ("/new", &[]),
         ("/new/game?game=gomoku", &["Create a tournament"]),
         ("/invitations", &[]),

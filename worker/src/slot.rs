@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use arbiter_games::Params;
+use arbiter_games::{Micros, Params};
 use arbiter_proto::assignment::{MatchAssignment, SeatAssignment};
 use arbiter_proto::ids::Lease;
 use arbiter_proto::settings::Settings;
@@ -478,7 +478,24 @@ fn match_result(assignment: &MatchAssignment<Params>, outcome: &MatchOutcome) ->
         number: assignment.number.0,
         seats: seats.collect(),
         transcript: outcome.transcript.as_bytes().to_vec(),
-        wall_ms: i32::try_from(outcome.wall_time.0 / 1000).unwrap_or(i32::MAX),
+        wall_ms: rounded_millis(outcome.wall_time),
         record: Vec::new(),
+    }
+}
+
+/// A duration in milliseconds, rounded as clocks are shown.
+fn rounded_millis(time: Micros) -> i32 {
+    i32::try_from(time.0.saturating_add(500) / 1000).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_duration_of_a_match_is_rounded() {
+        for (micros, millis) in [(0, 0), (499, 0), (500, 1), (146_700, 147), (i64::MAX, i32::MAX)] {
+            assert_eq!(rounded_millis(Micros(micros)), millis);
+        }
     }
 }

@@ -106,8 +106,8 @@ fn no_tables(tournament: &Tournament, edition: &Edition, results: usize) -> Serv
         format!("edition {} of {name} has no results yet; try again later", edition.number)
     } else {
         format!(
-            "the tournament {name} is played by two at a table; collusion needs a third bot that \
-             loses, so the search covers only tables of three or more"
+            "matches of {name} have fewer than three seats; the search compares bots at tables of \
+             three or more, so there is nothing to search"
         )
     })
 }

@@ -21,6 +21,8 @@ pub(crate) struct WorkersOverview {
     pub(crate) slots: i64,
     /// All workers, for organisers.
     pub(crate) workers: Vec<Worker>,
+    /// The workers that are connected, for organisers.
+    pub(crate) connected_workers: Vec<WorkerId>,
     /// The workers that are suspended, for organisers.
     pub(crate) suspended: Vec<WorkerId>,
     /// Active leases of this coordinator, for organisers.
@@ -56,17 +58,18 @@ impl Service {
         let overview = WorkersOverview {
             known: workers.len(),
             connected: connected.clone().count(),
-            slots: connected.map(|worker| i64::from(worker.slots)).sum(),
+            slots: connected.clone().map(|worker| i64::from(worker.slots)).sum(),
             ..WorkersOverview::default()
         };
         if !caller.is_organiser() {
             return Ok(overview);
         }
+        let connected_workers = connected.map(|worker| worker.id).collect();
         let leases: Vec<_> = self.playing.all().into_iter().collect();
         let held = lease_details::of_leases(&self.pool, &leases).await?;
         let suspended = worker_suspensions::all(&self.pool).await?;
         let suspended = suspended.into_iter().map(|suspension| suspension.worker).collect();
-        Ok(WorkersOverview { workers, suspended, held, ..overview })
+        Ok(WorkersOverview { workers, connected_workers, suspended, held, ..overview })
     }
 
     /// Every worker that ever connected, last seen first.

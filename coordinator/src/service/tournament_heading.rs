@@ -20,6 +20,8 @@ pub(crate) struct TournamentHeading {
     /// Its title for people: its name if the file has no title.
     pub(crate) title: String,
     pub(crate) state: TournamentState,
+    /// What a mean score is per: `match`, or `episode` in games with episodes.
+    pub(crate) unit: &'static str,
     /// The page of its rounds, in schedules with rounds.
     pub(crate) rounds: Option<RoundsView>,
     /// Since when its leaderboards are frozen for the public. None if they are not frozen now.
@@ -41,6 +43,16 @@ pub(crate) enum RoundsView {
     Rounds,
 }
 
+impl TournamentHeading {
+    /// What a mean score in a tournament with these settings is per: a match, or an episode.
+    pub(crate) fn unit_of(settings: &Value) -> &'static str {
+        match Schedule::deserialize(&settings["schedule"]) {
+            Ok(Schedule::Episodes(_)) => "episode",
+            _ => "match",
+        }
+    }
+}
+
 impl Service {
     /// The heading of the tournament with this name.
     pub(crate) async fn tournament_heading(&self, name: &str) -> Result<TournamentHeading> {
@@ -57,6 +69,7 @@ impl Service {
             name: tournament.name.clone(),
             title: title.clone(),
             state: tournament.state,
+            unit: TournamentHeading::unit_of(&tournament.settings),
             rounds: rounds_view(&tournament.settings),
             frozen_since,
             freezes_at: freeze.filter(|at| is_open && *at > self.now()),
@@ -87,5 +100,22 @@ fn rounds_view(settings: &Value) -> Option<RoundsView> {
         | Schedule::Tables(_)
         | Schedule::Solo(_)
         | Schedule::Episodes(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn means_are_per_episode_in_games_with_episodes() {
+        for (schedule, unit) in [
+            (json!({ "kind": "episodes", "episodes": 5 }), "episode"),
+            (json!({ "kind": "round_robin" }), "match"),
+        ] {
+            assert_eq!(TournamentHeading::unit_of(&json!({ "schedule": schedule })), unit);
+        }
     }
 }

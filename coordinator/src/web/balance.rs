@@ -6,7 +6,7 @@ use arbiter_proto::v1;
 use arbiter_schedule::{Certificate, SameOwnerPairs};
 use maud::{Markup, html};
 
-use super::layout::count;
+use super::layout::{count, label};
 use crate::service::counted_certificate;
 use crate::tournament::beacon::seed_origin;
 
@@ -28,9 +28,14 @@ pub(super) fn section(certificate: &v1::Certificate) -> Markup {
                     p.error-message { "The schedule is not as balanced as promised: " (broken_promise) }
                 }
             }
-            p { (seed_origin(certificate.beacon.as_ref(), certificate.edition)) }
+            (seed(certificate.beacon.as_ref(), certificate.edition))
         }
     }
+}
+
+/// A paragraph about the origin of an edition's seed.
+pub(super) fn seed(beacon: Option<&v1::Beacon>, edition: i32) -> Markup {
+    html! { p { (label(&seed_origin(beacon, edition))) "." } }
 }
 
 /// The counts of a certificate, a sentence for each.
@@ -92,7 +97,8 @@ fn meetings_of_owners(SameOwnerPairs { pairs, meetings }: SameOwnerPairs) -> Str
 /// How often pairs of bots meet.
 fn meetings(counted: &Certificate) -> String {
     if let Some(number) = counted.exact_meetings() {
-        return format!("Every two bots meet exactly {}.", times(&widened(&(number..=number))));
+        let matches = count(number, "match", "matches");
+        return format!("Every pair of bots meets in exactly {matches}.");
     }
     let pairs = counted.meetings.iter().map(|(number, pairs)| {
         let pairs_text = count(*pairs, "pair", "pairs");
@@ -172,12 +178,14 @@ mod tests {
     fn a_certificate_is_read_without_signs() {
         let expected = [
             "There are 5 bots and 10 matches, 2 bots in each.",
-            "Every two bots meet exactly once.",
+            "Every pair of bots meets in exactly 1 match.",
             "Every bot plays 4 matches.",
             "Every bot has each seat 2 to 3 times. For one bot, the numbers differ by at most 1.",
             "When two bots meet, each has seat 1 equally often.",
         ];
         assert_eq!(sentences(&counted(&[(1, 10)])), expected);
+        let twice = meetings(&counted(&[(2, 10)]));
+        assert_eq!(twice, "Every pair of bots meets in exactly 2 matches.");
         let even = meetings(&counted(&[(1, 9), (2, 1)]));
         assert_eq!(
             even,
@@ -198,6 +206,12 @@ mod tests {
         let sentence = meetings(&rare);
         let one = "1 pair meets more or less often than in the most even plan (never or once).";
         assert!(sentence.ends_with(one), "{sentence}");
+    }
+
+    #[test]
+    fn the_origin_of_the_seed_is_a_sentence() {
+        let origin = "<p>Seed: chosen by the organiser; no public beacon.</p>";
+        assert_eq!(seed(None, 1).into_string(), origin);
     }
 
     #[test]
@@ -230,7 +244,7 @@ mod tests {
         let sentences = sentences(&one);
         let expected = [
             "There are 2 bots and 1 match, 2 bots in each.",
-            "Every two bots meet exactly once.",
+            "Every pair of bots meets in exactly 1 match.",
             "There is 1 pair of bots of the same owner. They meet once.",
             "Every bot plays 1 match.",
         ];

@@ -71,23 +71,22 @@ pub(super) async fn show(
     } else {
         Vec::new()
     };
+    let heading = session.service.tournament_heading(&tournament).await?;
     let buttons = bot_actions(&session, &tournament, &bot, organiser).await?;
     let body = html! {
         (flash.message())
         (summary(&bot))
-        @if let Some((response, status)) = &stats.standing { (standing(response, *status)) }
+        @if let Some((response, status)) = &stats.standing {
+            (standing(response, *status, heading.unit))
+        }
         @else { p { (no_rank(&bot)) } }
         p {
             a href={ "/t/" (tournament) "/matches?bot=" (name) } { "Matches of this bot" }
-            @if bot.owned_by_caller || organiser {
-                @let archive = format!("/t/{tournament}/bots/{name}/download.zip");
-                "; " a href=(archive) download { "records, trials and forfeits (zip)" }
-                " or " a href={ (archive) "?all=1" } download { "with all matches" }
-            }
+            @if bot.owned_by_caller || organiser { (downloads(&tournament, &name)) }
         }
         (buttons)
         (versions(&tournament, &response.versions))
-        (history_table(&tournament, &history))
+        (history_table(&tournament, &history, heading.unit))
         @if let Some(times) = &stats.reply_times { (reply_times(times)) }
         @if let Some((response, _)) = &stats.standing {
             (opponents(&links, response.edition, &name, &stats.head_to_head))
@@ -101,9 +100,18 @@ pub(super) async fn show(
             DataLink::Csv(format!("/t/{tournament}/matches.csv?bot={}", escape(&name))),
         ]))
     };
-    Ok(TournamentPage::below(&tournament, Tab::Bots, links.label(&name))
-        .render(&session, &body)
-        .await)
+    let page = TournamentPage::below(&tournament, Tab::Bots, links.label(&name));
+    Ok(page.with_heading(Some(heading)).render(&session, &body).await)
+}
+
+/// Links to what a bot's owner can download.
+fn downloads(tournament: &str, bot: &str) -> Markup {
+    let archive = format!("/t/{tournament}/bots/{bot}/download.zip");
+    html! {
+        ". Download (ZIP): "
+        a href=(archive) download { "recent records, trials and forfeits" } " · "
+        a href={ (archive) "?all=1" } download { "the same with all matches" }
+    }
 }
 
 impl EditionStats {
@@ -231,10 +239,13 @@ fn versions(tournament: &str, versions: &[Version]) -> Markup {
     }
 }
 
-fn standing(response: &GetStandingResponse, status: EditionStatus) -> Markup {
+fn standing(response: &GetStandingResponse, status: EditionStatus, unit: &str) -> Markup {
     let Some(place) = &response.standing else { return html! {} };
     html! {
         dl.standing {
+            dt { "Edition" } dd {
+                (response.edition) ", " strong class=(layout::status_class(status)) { (status) }
+            }
             dt { "Rank" } dd {
                 @if place.rank == 0 { "none (house bot)" } @else { (leaderboard::rank(place.rank, place.tied)) }
             }
@@ -242,9 +253,8 @@ fn standing(response: &GetStandingResponse, status: EditionStatus) -> Markup {
             @for (column, number) in columns.iter().zip(leaderboard::score(place, columns.len())) {
                 dt { (layout::label(column)) } dd { (number) }
             }
-            dt { "Mean" } dd { (leaderboard::mean(place)) }
+            dt { (leaderboard::mean_heading(unit)) } dd { (leaderboard::mean(place)) }
             dt { "Matches" } dd { (place.matches) }
-            dt { "Results of" } dd { (layout::edition_label(response.edition, status)) }
             dt { "Version" } dd { (place.version) }
             dt { "Forfeits" } dd {
                 @let forfeits = leaderboard::forfeits(place);
@@ -255,14 +265,15 @@ fn standing(response: &GetStandingResponse, status: EditionStatus) -> Markup {
     }
 }
 
-/// `history` is newest first; the plot shows the newest edition last.
-fn history_table(tournament: &str, history: &[GetStandingResponse]) -> Markup {
+/// `history` is newest first; the plot shows the newest edition last. Means are per `unit`.
+fn history_table(tournament: &str, history: &[GetStandingResponse], unit: &str) -> Markup {
     let points = history.iter().rev().filter_map(|response| {
         let place = response.standing.as_ref()?;
         Some((response.edition, place.mean))
     });
     let points: Vec<_> = points.collect();
-    let heads = ["Edition", "Version", "Rank", "Mean", "Matches"];
+    let mean = leaderboard::mean_heading(unit);
+    let heads = ["Edition", "Version", "Rank", &mean, "Matches"];
     let row = |GetStandingResponse { edition, standing: place, .. }: &GetStandingResponse| {
         let place = place.as_ref()?;
         Some(html! {

@@ -123,8 +123,9 @@ fn search(query: &BotsQuery, total: usize) -> Markup {
             button type="submit" { "Search" }
         }
         nav.paging aria-label="Order" {
-            span { (layout::count(total, "bot", "bots")) ", sorted by" }
+            span { (layout::count(total, "bot", "bots")) ". Order:" }
             @for (order, name, label) in Order::ALL {
+                @if order != Order::Newest { span { "·" } }
                 a href=(query.link(name, 0)) aria-current=[(order == query.sort).then_some("true")] {
                     (label)
                 }

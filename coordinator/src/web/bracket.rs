@@ -70,7 +70,7 @@ pub(super) fn drawing(tournament: &TournamentLinks, bracket: &Bracket) -> Markup
     html! {
         p {
             (state(tournament, bracket))
-            " The number before a bot is its number in the bracket, 1 the best."
+            " The number before a bot is its bracket number; 1 is the best."
         }
         div.bracket {
             @for one in &bracket.rounds { (round(one)) }
@@ -137,7 +137,7 @@ fn advances(meeting: &BracketMeeting) -> &'static str {
     match meeting.decided_by {
         None => "(bye)",
         Some("extra_games") => "(winner after extra games)",
-        Some("number") => "(winner by its number, since the scores are equal)",
+        Some("number") => "(winner by its bracket number, since the scores are equal)",
         Some(_) => "(winner)",
     }
 }

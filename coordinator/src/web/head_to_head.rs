@@ -58,6 +58,7 @@ async fn content(
         p {
             "Results of " (layout::edition_label(edition.number, status)) ". "
             (legend(", and links to their matches"))
+            @if has_unmet(&meetings, &shown) { " An empty cell: they have not met." }
         }
         (matrix((&links, edition.number), &board, &meetings, &shown))
         nav.paging aria-label="Pages" {
@@ -68,6 +69,13 @@ async fn content(
             DataLink::Json(format!("tournaments/{tournament}/matches?edition={}", edition.number)),
             DataLink::Csv(format!("/t/{tournament}/matches.csv?edition={}", edition.number)),
         ]))
+    })
+}
+
+/// Whether two of these bots have not met.
+fn has_unmet(meetings: &HeadToHeads, shown: &[Entrant]) -> bool {
+    shown.iter().enumerate().any(|(index, bot)| {
+        shown[index + 1..].iter().any(|other| meetings.between(*bot, *other).is_none())
     })
 }
 
@@ -116,6 +124,6 @@ pub(super) fn legend(links: &str) -> Markup {
         "Each cell shows wins–draws–losses of the row's bot against the column's bot" (links) ". "
         span.better { "Green" } ": it won more often than it lost. "
         span.worse { "Red" } ": it lost more often. "
-        "At a table, the bot with the higher score wins."
+        "Of two bots in a match, the one with the higher score wins."
     }
 }

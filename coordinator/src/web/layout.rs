@@ -1,5 +1,6 @@
 //! The layout of all pages, and formatting helpers that pages share.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 use arbiter_games::Micros;
@@ -120,6 +121,7 @@ pub(super) fn scrollable(label: &str, table: &Markup) -> Markup {
 }
 
 /// A scrollable table: accessible name, CSS class, column headings, and the cells of each row.
+/// The headings of columns with numbers are aligned as the numbers are.
 pub(super) fn table(
     label: &str,
     class: &str,
@@ -127,13 +129,37 @@ pub(super) fn table(
     rows: impl IntoIterator<Item = Markup>,
 ) -> Markup {
     let class = (!class.is_empty()).then_some(class);
+    let body: Vec<Markup> = rows.into_iter().collect();
+    let numbers = number_columns(&body);
     let table = html! {
         table class=[class] {
-            thead { tr { @for head in heads { th scope="col" { (head) } } } }
-            tbody { @for row in rows { tr { (row) } } }
+            thead {
+                tr {
+                    @for (column, head) in heads.iter().enumerate() {
+                        th class=[numbers.contains(&column).then_some("number")] scope="col" { (head) }
+                    }
+                }
+            }
+            tbody { @for row in &body { tr { (row) } } }
         }
     };
     scrollable(label, &table)
+}
+
+/// The columns, counted from 0, in which a row has a cell of the class `number`.
+fn number_columns(rows: &[Markup]) -> BTreeSet<usize> {
+    let is_number = |cell: &str| {
+        let tag = cell.split('>').next().unwrap_or_default();
+        let classes = tag.split_once("class=\"").and_then(|(_, rest)| rest.split('"').next());
+        classes.is_some_and(|classes| classes.split(' ').any(|class| class == "number"))
+    };
+    let mut columns = BTreeSet::new();
+    for row in rows {
+        // Texts are escaped, so only the tags of cells begin with `<td` or `<th`.
+        let cells = row.0.split("<t").skip(1).filter(|tag| tag.starts_with(['d', 'h']));
+        columns.extend(cells.enumerate().filter(|(_, cell)| is_number(cell)).map(|(at, _)| at));
+    }
+    columns
 }
 
 /// The hidden field with the CSRF token, for every form.
@@ -188,7 +214,7 @@ pub(super) fn match_title(tournament: &str, number: i64) -> String {
 pub(super) fn match_numbers(names: &[String]) -> Markup {
     html! {
         @for (index, name) in names.iter().enumerate() {
-            @if index > 0 { " " }
+            @if index > 0 { ", " }
             (match_number_link(name))
         }
     }
@@ -386,7 +412,7 @@ pub(super) fn status_class(status: EditionStatus) -> &'static str {
     if status == EditionStatus::Official { "official" } else { "provisional" }
 }
 
-/// A progress bar of an edition: counted and planned matches.
+/// The progress of an edition: counted and planned matches.
 pub(super) fn edition_progress(edition: &Edition) -> Markup {
     progress(edition.counted, edition.matches, edition.open_ended)
 }
@@ -396,12 +422,18 @@ pub(super) fn lot_counts(edition: &Edition) -> Markup {
     html! { @for lot in &edition.lots { span.lot { (match_state(&lot.state)) " " b { (lot.matches) } } " " } }
 }
 
-/// A progress bar with its numbers. `growing` marks a total that can still increase.
+/// The number of counted matches, with a bar until all are counted. `growing` marks a total that
+/// can still increase.
 pub(super) fn progress(counted: i64, matches: i64, growing: bool) -> Markup {
     let more = if growing { "+" } else { "" };
+    let noun = if matches == 1 && !growing { "match" } else { "matches" };
+    let is_complete = matches > 0 && counted >= matches && !growing;
     html! {
-        progress max=(matches.max(1)) value=(counted) aria-label="Matches counted" {}
-        " " (counted) " of " (matches) (more) " matches"
+        @if !is_complete {
+            progress max=(matches.max(1)) value=(counted) aria-label="Matches counted" {}
+            " "
+        }
+        span.counted { (counted) " of " (matches) (more) " " (noun) }
     }
 }
 
@@ -438,8 +470,36 @@ mod tests {
     }
 
     #[test]
+    fn headings_of_numbers_are_aligned_as_the_numbers() {
+        let row = |number: Markup| html! { th scope="row" { "a <td class=" } (number) td { "b" } };
+        let rows = [row(html! { td {} }), row(html! { td class="number score" { "3" } })];
+        let table = table("Scores", "", &["Bot", "Points", "State"], rows).into_string();
+        let heads = "<th scope=\"col\">Bot</th><th class=\"number\" scope=\"col\">Points</th>\
+                     <th scope=\"col\">State</th>";
+        assert!(table.contains(heads), "{table}");
+    }
+
+    #[test]
+    fn a_bar_is_shown_until_all_matches_are_counted() {
+        let shown = |counted, matches, growing| progress(counted, matches, growing).into_string();
+        assert_eq!(shown(6, 6, false), "<span class=\"counted\">6 of 6 matches</span>");
+        assert_eq!(shown(1, 1, false), "<span class=\"counted\">1 of 1 match</span>");
+        for (counted, matches, growing, text) in [
+            (0, 1, false, ">0 of 1 match<"),
+            (5, 6, false, ">5 of 6 matches<"),
+            (1, 1, true, ">1 of 1+ matches<"),
+            (0, 0, false, ">0 of 0 matches<"),
+        ] {
+            let bar = shown(counted, matches, growing);
+            assert!(bar.starts_with("<progress ") && bar.contains(text), "{bar}");
+        }
+    }
+
+    #[test]
     fn a_match_is_linked_by_its_name() {
         let link = match_link("spring/1207").into_string();
         assert_eq!(link, "<a href=\"/t/spring/matches/1207\">spring/1207</a>");
+        let links = match_numbers(&["cup/0".to_owned(), "cup/1".to_owned()]).into_string();
+        assert!(links.contains(">0</a>, <a ") && links.ends_with(">1</a>"), "{links}");
     }
 }

@@ -70,6 +70,8 @@ pub(super) struct Section {
     pub(super) board: Markup,
     /// Links to its data, for the foot of the page.
     pub(super) data: Markup,
+    /// The number of its edition.
+    pub(super) edition: Option<i32>,
     /// The heading of the tournament, if it was read with the leaderboard.
     pub(super) heading: Option<TournamentHeading>,
 }
@@ -103,8 +105,9 @@ pub(super) async fn section(
             DataLink::File("All data of the tournament", format!("/t/{tournament}/data.tar.gz")),
         ],
     );
+    let edition = Some(board.edition);
     let board = html! {
-        section.board data-live=[live] { (standings(&links, &board)) }
+        section.board data-live=[live] { (standings(&links, &board, heading.unit)) }
         div.below {
             (paging(page_query, &board))
             form.search method="get" action={ "/t/" (tournament) "/ranking" } role="search" {
@@ -118,7 +121,7 @@ pub(super) async fn section(
             a href={ "/t/" (tournament) "/projector" } { "Projector view" }
         }
     };
-    Ok(Section { board, data, heading: Some(heading) })
+    Ok(Section { board, data, edition, heading: Some(heading) })
 }
 
 /// Live updates of the page.
@@ -131,9 +134,10 @@ pub(super) async fn live(
     let pages =
         session.service.watch_page(&session.caller, page_query.request(&tournament)).await?;
     let links = TournamentLinks::of(&session.service, &tournament).await?;
+    let unit = session.service.tournament_heading(&tournament).await?.unit;
     Ok(sse::viewer_stream(session, pages, move |update| {
         let cached = state.leaderboards.get_or_insert_with(update.id, OnceLock::new);
-        let markup = cached.get_or_init(|| standings(&links, &update.page).into_string());
+        let markup = cached.get_or_init(|| standings(&links, &update.page, unit).into_string());
         PreEscaped(markup.clone())
     }))
 }
@@ -147,8 +151,14 @@ pub(super) fn heading(board: &GetRankingResponse) -> Markup {
     }
 }
 
-/// The rows of the page.
-pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse) -> Markup {
+/// The heading of a column of means: `Mean per match`, or `Mean per episode`. The words after the
+/// first one stay together.
+pub(super) fn mean_heading(unit: &str) -> String {
+    format!("Mean per\u{a0}{unit}")
+}
+
+/// The rows of the page. Means are per `unit`.
+fn standings(tournament: &TournamentLinks, board: &GetRankingResponse, unit: &str) -> Markup {
     let has_owners = has_owners(&board.standings);
     let has_bad_answers = board.standings.iter().any(|place| place.bad_answers > 0);
     let has_rank_sets = board.standings.iter().any(|place| place.rank_set.is_some());
@@ -159,7 +169,7 @@ pub(super) fn standings(tournament: &TournamentLinks, board: &GetRankingResponse
                 tr {
                     th.number scope="col" { "Rank" } th scope="col" { "Bot" }
                     (layout::score_heads(&board.columns))
-                    th.number scope="col" { "Mean" } th.number scope="col" { "Matches" }
+                    th.number scope="col" { (mean_heading(unit)) } th.number scope="col" { "Matches" }
                     @if has_rank_sets {
                         th.number scope="col" { a href={ "/t/" (tournament) "/statistics?edition=" (board.edition) } { "Possible ranks" } }
                     }
@@ -270,8 +280,8 @@ mod tests {
         let standings_list = vec![place.clone()];
         let board = GetRankingResponse { columns, standings: standings_list, ..Default::default() };
         let links = TournamentLinks::among("cup", &[]);
-        let markup = standings(&links, &board).into_string();
-        for cell in [">−3<", ">−1.500<", ">0<", ">a-b<"] {
+        let markup = standings(&links, &board, "episode").into_string();
+        for cell in [">−3<", ">−1.500<", ">0<", ">a-b<", ">Mean per\u{a0}episode<"] {
             assert!(markup.contains(cell), "{cell}: {markup}");
         }
         let csv = super::super::csv_export::ranking_text(&board.columns, &[place], true);

@@ -107,7 +107,7 @@ pub(super) async fn show(
     let page = if bots.is_empty() {
         TournamentPage::below(&status.tournament, Tab::Matches, title)
     } else {
-        TournamentPage::below(&status.tournament, Tab::Matches, bots.join(" – "))
+        TournamentPage::below(&status.tournament, Tab::Matches, bots.join("\u{a0}– "))
             .with_subtitle(title)
     };
     Ok(page.with_heading(Some(heading)).render(&session, &body).await)
@@ -259,15 +259,13 @@ fn details(status: &MatchStatus, edition: i32) -> Markup {
         h2 { "About this match" }
         dl {
             dt { "State" } dd { (state_of(status)) }
-            dt { "Added by" } dd {
-                a href={ "/t/" (status.tournament) "/ranking?edition=" (edition) } {
-                    "edition " (edition)
-                }
+            dt { "Edition" } dd {
+                a href={ "/t/" (status.tournament) "/ranking?edition=" (edition) } { (edition) }
             }
             @if !status.params.is_empty() { dt { "Parameters" } dd { code { (status.params) } } }
             @if !status.transcript.is_empty() {
                 dt { "Duration" } dd { (layout::format_millis(status.wall_ms)) }
-                dt { "Sandbox level" } dd { (status.level) }
+                dt { "Sandbox level" } dd { (status.level) @if status.level == "D" { " (no isolation)" } }
                 dt { "Transcript hash" } dd { code.hash { (layout::hex(&status.transcript)) } }
             }
             @if !status.worker.is_empty() { dt { "Worker" } dd { (status.worker) } }

@@ -64,26 +64,33 @@ fn running_table(running: &[(String, Edition)], now: OffsetDateTime) -> Markup {
 }
 
 fn worker_table(overview: &WorkersOverview, now: OffsetDateTime) -> Markup {
-    let WorkersOverview { workers, suspended, held, .. } = overview;
+    let WorkersOverview { workers, connected_workers, suspended, held, .. } = overview;
     let heads = ["Worker", "Playing", "Slots", "Last seen", "Sandbox", "Build"];
     let row = |worker: &Worker| {
+        let is_suspended = suspended.contains(&worker.id);
+        let leases: Vec<_> = held.iter().filter(|held| held.worker == worker.id).collect();
         html! {
             th scope="row" { (worker.name) }
             td {
-                @if suspended.contains(&worker.id) { "suspended" }
-                ul.plain {
-                    @for lease in held.iter().filter(|held| held.worker == worker.id) {
-                        li { (lease_line(lease)) }
-                    }
+                @if is_suspended { "suspended" }
+                @else if leases.is_empty() {
+                    @if connected_workers.contains(&worker.id) { "idle" } @else { "not connected" }
                 }
+                @if !leases.is_empty() { ul.plain { @for lease in leases { li { (lease_line(lease)) } } } }
             }
             td.number { (worker.slots) }
             td { (layout::format_seconds((now - worker.seen_at).whole_seconds().max(0))) " ago" }
-            td { (worker.sandbox) }
+            td { (sandbox(&worker.sandbox)) }
             td { (worker.build) }
         }
     };
     layout::table("Workers", "workers", &heads, workers.iter().map(row))
+}
+
+/// The sandbox of a worker as the worker describes it, as a cell of the column "Sandbox".
+fn sandbox(description: &str) -> String {
+    let level = description.strip_prefix("sandbox level ").unwrap_or(description);
+    level.replace("this program", "the worker")
 }
 
 /// The matches or the trial of a lease.
@@ -98,5 +105,19 @@ fn lease_line(lease: &LeaseDetails) -> Markup {
             }
             LeasedWork::Trial(bot, version) => { "trial of " (TournamentLinks::with_owners(tournament).bot(bot)) " " (version) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_is_described_as_that_of_the_worker() {
+        let bare = "sandbox level D: bots run as the user who started this program; play only \
+                    trusted programs";
+        let shown = "D: bots run as the user who started the worker; play only trusted programs";
+        assert_eq!(sandbox(bare), shown);
+        assert_eq!(sandbox("sandbox level A: everything is enforced"), "A: everything is enforced");
     }
 }

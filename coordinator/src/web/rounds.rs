@@ -74,7 +74,8 @@ async fn content(
         (advanced(links, stage))
         h2 { (standings_title(stage, response.counted_rounds)) }
         (standings(links, stage, &response))
-        @if let Some(note) = note(stage) { p.quiet { (note) } }
+        @let note = note(stage);
+        @if !note.is_empty() { p.quiet { (note) } }
         @match (&bracket, stage.kind.as_str()) {
             (Some(bracket), _) => (bracket::drawing(links, bracket)),
             (None, "swiss" | "ladder") => (selected_round(links, stage, &response)),
@@ -83,7 +84,7 @@ async fn content(
         @if response.has_report {
             p {
                 a href={ "/t/" (tournament) "/rounds.trf?edition=" (response.edition) "&stage=" (stage.number) } download {
-                    "Download the report for checkers (TRF16)"
+                    "Download the FIDE tournament report (TRF16), to check the pairings"
                 }
             }
         }
@@ -144,12 +145,12 @@ fn stage_state(stage: &RoundsStage) -> Markup {
     let bots = layout::count(stage.bots, "bot", "bots");
     let finished = stage.finished_rounds;
     html! {
-        (kind_name(&stage.kind)) " of " (bots) ", "
+        (kind_name(&stage.kind)) " stage with " (bots)
         @match stage.state.as_str() {
-            "over" => { "over." }
-            "cancelled" => { "cancelled." }
-            _ if stage.rounds == 1 => { "being played." }
-            _ => { "round " (finished + 1) " of " (stage.rounds) " is being played." }
+            "over" => { ", complete." }
+            "cancelled" => { ", cancelled." }
+            _ if stage.rounds == 1 => { ", being played." }
+            _ => { ". Round " (finished + 1) " of " (stage.rounds) " is being played." }
         }
         @if let Some(advance) = stage.advance.filter(|_| stage.state == "running") {
             " The best " (advance) " advance to stage " (stage.number + 1) "."
@@ -162,7 +163,7 @@ fn advanced(tournament: &TournamentLinks, stage: &RoundsStage) -> Markup {
     html! {
         @if !stage.advanced.is_empty() {
             p {
-                "To stage " (stage.number + 1) " advanced: "
+                "Advanced to stage " (stage.number + 1) ": "
                 @for (index, bot) in stage.advanced.iter().enumerate() {
                     @if index > 0 { ", " }
                     (tournament.bot(bot))
@@ -181,22 +182,27 @@ fn standings_title(stage: &RoundsStage, counted: u32) -> String {
     }
 }
 
-/// What the columns of the standings mean.
-fn note(stage: &RoundsStage) -> Option<&'static str> {
-    match stage.kind.as_str() {
-        "swiss" => Some(
-            "Points decide, then Buchholz (the sum of the opponents' points), then Sonneborn–Berger \
-             (each opponent's points times those won against it). A bye counts like an opponent \
-             with as many points as the bot. Bots with equal points are paired by their numbers.",
-        ),
-        "ladder" => Some("Ratings are on the scale of Elo, with 0 for the mean bot."),
-        "gauntlet" => Some(
+/// What the columns of the standings mean, and which of equal bots advance. Empty if there is
+/// nothing to say.
+fn note(stage: &RoundsStage) -> String {
+    let columns = match stage.kind.as_str() {
+        "swiss" => {
+            "A won match counts 1 point, a drawn one ½, whatever its score. Points decide, then \
+             Buchholz (the sum of the opponents' points), then Sonneborn–Berger (each opponent's \
+             points times those won against it). A bye counts like an opponent with as many points \
+             as the bot. Bots with equal points are paired by their pairing numbers."
+        }
+        "ladder" => "Ratings are on the scale of Elo, with 0 for the mean bot.",
+        "gauntlet" => {
             "Candidates meet the bots of the panel only. The mean score in a match decides, since \
-             they play different numbers of matches.",
-        ),
-        "knockout" if stage.state != "over" => Some("Bots that are still in share the first rank."),
-        _ => None,
-    }
+             they play different numbers of matches."
+        }
+        "knockout" if stage.state != "over" => "Bots that are still in share the first rank.",
+        _ => "",
+    };
+    let equal = stage.advance.map(|_| "Bots with equal rank are ordered by a draw from the seed.");
+    let notes = Some(columns).filter(|columns| !columns.is_empty()).into_iter().chain(equal);
+    notes.collect::<Vec<_>>().join(" ")
 }
 
 /// The table of the standings. Its columns are what decides the ranks.
@@ -205,12 +211,13 @@ fn standings(
     stage: &RoundsStage,
     response: &GetRoundsResponse,
 ) -> Markup {
+    let mean = leaderboard::mean_heading("match");
     let mut heads = vec!["Rank", "Bot"];
     heads.extend(match stage.kind.as_str() {
-        "swiss" => vec!["Points", "Buchholz", "Sonneborn–Berger", "Number"],
+        "swiss" => vec!["Points", "Buchholz", "Sonneborn–Berger", "Pairing number"],
         "ladder" => vec!["Rating"],
-        "knockout" => vec!["Number"],
-        "gauntlet" => vec!["Group", "Mean", "Matches"],
+        "knockout" => vec!["Bracket number"],
+        "gauntlet" => vec!["Group", &mean, "Matches"],
         _ => vec!["Matches"],
     });
     let has_scores = response.standings.iter().any(|row| !row.score.is_empty());
@@ -296,5 +303,39 @@ fn other_pages(tournament: &str, edition: i32) -> Markup {
             a href={ "/t/" (tournament) "/matrix?edition=" (edition) } { "head to head" } ", "
             a href={ "/t/" (tournament) "/matches?edition=" (edition) } { "matches" } "."
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_says_its_state_and_who_of_equal_bots_advances() {
+        let stage = |kind: &str, state: &str, advance| RoundsStage {
+            number: 1,
+            kind: kind.to_owned(),
+            state: state.to_owned(),
+            bots: 3,
+            rounds: 2,
+            finished_rounds: 1,
+            advance,
+            ..RoundsStage::default()
+        };
+        let draw = "Bots with equal rank are ordered by a draw from the seed.";
+        for (one, text) in [
+            (stage("swiss", "over", Some(2)), "Swiss stage with 3 bots, complete."),
+            (stage("round_robin", "cancelled", None), "Round robin stage with 3 bots, cancelled."),
+            (
+                stage("knockout", "running", Some(2)),
+                "Knockout stage with 3 bots. Round 2 of 2 is being played. The best 2 advance to \
+                 stage 2.",
+            ),
+        ] {
+            assert_eq!(stage_state(&one).into_string(), text);
+            assert_eq!(note(&one).ends_with(draw), one.advance.is_some(), "{one:?}");
+        }
+        assert_eq!(note(&stage("round_robin", "over", Some(2))), draw);
+        assert_eq!(note(&stage("round_robin", "over", None)), "");
     }
 }

@@ -18,7 +18,6 @@ use super::{balance, layout};
 use crate::db::entrants::Roster;
 use crate::db::matches::Match;
 use crate::service::{ErrorKind, Planned};
-use crate::tournament::beacon::seed_origin;
 
 const MATCHES_PER_PAGE: u32 = 100;
 /// Larger schedules are not certified on the page.
@@ -91,7 +90,7 @@ async fn content(
                 "This schedule is too large to count its balance here. To count it, run "
                 code { "arbiter tournament schedule " (tournament) " --certificate" } "."
             }
-            p { (seed_origin(beacon.as_ref(), edition.number)) }
+            (balance::seed(beacon.as_ref(), edition.number))
         }
         (seat_count_table(links, &roster, &seat_counts))
         h2 { "Matches" }

@@ -102,12 +102,9 @@ impl StaticSite {
     }
 
     /// The heading of means on leaderboards.
-    fn mean_heading(&self) -> &'static str {
-        match self.file.as_ref().map(|file| file.game().episodes.is_some()) {
-            Some(true) => "Mean per episode",
-            Some(false) => "Mean per match",
-            None => "Mean",
-        }
+    fn mean_heading(&self) -> String {
+        let in_episodes = self.file.as_ref().is_some_and(|file| file.game().episodes.is_some());
+        leaderboard::mean_heading(if in_episodes { "episode" } else { "match" })
     }
 
     /// The page at this path.
@@ -203,7 +200,8 @@ impl StaticSite {
         // Points first: a phone shows only the first columns.
         let mut heads = vec!["Rank".to_owned(), "Bot".to_owned()];
         heads.extend(ranking.columns.iter().map(|column| label(column)));
-        let others = [self.mean_heading(), "Matches", "Forfeits", "Invalid replies", "Version"];
+        heads.push(self.mean_heading());
+        let others = ["Matches", "Forfeits", "Invalid replies", "Version"];
         heads.extend(others.map(str::to_owned));
         let row = |place: &Standing| {
             html! {
@@ -264,7 +262,7 @@ impl StaticSite {
 
     /// The statistics of an edition.
     pub fn statistics(&self, all: &GetStatisticsResponse) -> String {
-        let mean = format!("Mean per {}", all.unit);
+        let mean = leaderboard::mean_heading(&all.unit);
         let heads = ["Rank", "Bot", "Matches", &mean, "Possible ranks", "Rating"];
         let has_margin = |bot: &BotStatistics| bot.margin.or(bot.rating_margin).is_some();
         let rows = all.statistics.iter().map(|bot| {

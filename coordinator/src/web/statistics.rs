@@ -102,6 +102,7 @@ fn page(
         (question(&all))
         (missing_figures(&all, true))
         (table(tournament, query, &all))
+        (columns(&all))
         nav.paging aria-label="Pages" {
             @if query.offset > 0 {
                 a rel="prev" href=(query.url(query.offset.saturating_sub(BOTS_PER_PAGE), query.sort)) { "Previous page" }
@@ -176,6 +177,8 @@ fn table(
     let interval = |row: &BotStatistics| Interval { mean: row.mean, margin: row.margin };
     let played = all.statistics.iter().filter(|row| has_matches(row));
     let range = chart::range(played.map(interval));
+    // The schedule may determine the ranks, so that nothing is unknown about them.
+    let has_ranks = !all.ranks_by_schedule;
     let heading = |label: &str, order: Order| {
         let is_current = query.sort == order;
         let class = (order != Order::Bot).then_some("number");
@@ -190,13 +193,15 @@ fn table(
             thead {
                 tr {
                     (heading("Rank", Order::Rank)) (heading("Bot", Order::Bot))
-                    th.number scope="col" { "Possible ranks" }
-                    th.drawn scope="col" { span.visually-hidden { "Possible ranks, drawn" } }
-                    (heading(&format!("Mean per {}", all.unit), Order::Mean))
+                    @if has_ranks {
+                        th.number scope="col" { "Possible ranks" }
+                        th.drawn scope="col" { span.visually-hidden { "Possible ranks, drawn" } }
+                    }
+                    (heading(&leaderboard::mean_heading(&all.unit), Order::Mean))
                     th scope="col" { "95 % interval" }
-                    (heading("First", Order::First)) th.number scope="col" { "Best three" }
+                    @if has_ranks { (heading("First", Order::First)) th.number scope="col" { "Best three" } }
                     (heading("Rating", Order::Rating))
-                    th.number scope="col" { "Matches to be sure" }
+                    @if has_ranks { th.number scope="col" { "Matches to be sure" } }
                 }
             }
             tbody {
@@ -204,19 +209,37 @@ fn table(
                     tr data-bot=(row.bot) {
                         td.number { (leaderboard::rank(row.rank, row.tied)) }
                         td.name { (tournament.bot(&row.bot)) }
-                        td.number { (rank_set(row)) }
-                        td.drawn { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
+                        @if has_ranks {
+                            td.number { (rank_set(row)) }
+                            td.drawn { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
+                        }
                         td.number { (mean(row)) }
                         td { @if has_matches(row) { (chart::interval(interval(row), range)) } }
-                        @for top in TOP { td.number { (dashed(text::percent(row.top.get(top - 1).copied()))) } }
+                        @if has_ranks {
+                            @for top in TOP { td.number { (dashed(text::percent(row.top.get(top - 1).copied()))) } }
+                        }
                         td.number { (rating(row)) }
-                        td.number { (dashed(text::needed(row.matches_needed, row.margin))) }
+                        @if has_ranks { td.number { (dashed(text::needed(row.matches_needed, row.margin))) } }
                     }
                 }
             }
         }
     };
     layout::scrollable("Statistics", &table)
+}
+
+/// What the columns of the table mean.
+fn columns(all: &GetStatisticsResponse) -> Markup {
+    html! {
+        p.quiet {
+            @if !all.ranks_by_schedule {
+                "First and Best three: the probability that the bot is the best one, or among the best "
+                "three, in the long run. Matches to be sure: how many more matches the bot needs until "
+                "its rank is certain, if all means stay as they are. "
+            }
+            "Rating: the strength on the scale of Elo, where 1500 is an average bot of the edition."
+        }
+    }
 }
 
 /// Whether a bot has counted matches. Without one its mean says nothing.
@@ -258,7 +281,10 @@ pub(super) fn missing_figures(all: &GetStatisticsResponse, has_probabilities: bo
                 }
             }
             @if has("equal_outcomes") {
-                p { "A bot that had the same result with every seed has no interval yet." }
+                p {
+                    "A bot whose results against each opponent were always the same has no interval "
+                    "yet."
+                }
             }
         } @else { (missing_ranks(rows, has_probabilities)) }
         @if has("no_matches") { p { "A bot without counted matches has no mean yet." } }
@@ -292,8 +318,8 @@ fn missing_ranks(rows: &[BotStatistics], has_probabilities: bool) -> Markup {
         }
         @if has("equal_outcomes") {
             p {
-                "A bot that had the same result with every seed has no interval and no possible "
-                "ranks yet."
+                "A bot whose results against each opponent were always the same has no interval "
+                "and no possible ranks yet."
             }
         }
         @if rows.iter().any(is_unranked) {
@@ -392,7 +418,7 @@ mod tests {
         for (is_bracket, rows, reasons) in [
             (false, vec![row(1, "", set), row(2, "", set)], vec![]),
             (false, vec![row(1, "one_seed", None)], vec!["met an opponent with one seed only"]),
-            (false, vec![row(1, "equal_outcomes", None)], vec!["the same result with every seed"]),
+            (false, vec![row(1, "equal_outcomes", None)], vec!["were always the same"]),
             (false, vec![row(1, "no_matches", None)], vec!["without counted matches"]),
             (false, vec![row(1, "", set), row(0, "", None)], vec!["house bot without a rank"]),
             (
@@ -409,7 +435,7 @@ mod tests {
             (
                 true,
                 vec![row(1, "equal_outcomes", None)],
-                vec![by_schedule, "with every seed has no interval yet."],
+                vec![by_schedule, "were always the same has no interval yet."],
             ),
         ] {
             let text = page(is_bracket, true, rows.clone());
@@ -445,5 +471,27 @@ mod tests {
         let links = TournamentLinks::with_owners("cup");
         let table = table(&links, StatisticsQuery::default(), &all).into_string();
         assert!(table.contains("−1.000") && !table.contains("0.000"), "{table}");
+    }
+
+    #[test]
+    fn ranks_by_schedule_have_no_columns_about_possible_ranks() {
+        let row = BotStatistics { bot: "ada".to_owned(), rank: 1, ..BotStatistics::default() };
+        let shown = |ranks_by_schedule| {
+            let statistics = vec![row.clone()];
+            let all = GetStatisticsResponse { ranks_by_schedule, statistics, ..Default::default() };
+            let links = TournamentLinks::with_owners("cup");
+            let table = table(&links, StatisticsQuery::default(), &all).into_string();
+            table + &columns(&all).into_string()
+        };
+        let [league, bracket] = [false, true].map(shown);
+        for column in ["Possible ranks", "First", "Best three", "Matches to be sure"] {
+            assert!(league.contains(column), "{column}: {league}");
+            assert!(!bracket.contains(column), "{column}: {bracket}");
+        }
+        for page in [league, bracket] {
+            assert!(page.contains("Rating: the strength"), "{page}");
+            let heads = page.matches("<th ").count();
+            assert_eq!(heads, page.matches("<td").count(), "{page}");
+        }
     }
 }

@@ -38,7 +38,7 @@ pub(super) async fn show(
         {
             let is_organiser = session.caller.is_organiser();
             let board = no_leaderboard(&details, error.message(), is_organiser);
-            Section { board, data: html! {}, heading: None }
+            Section { board, data: html! {}, edition: None, heading: None }
         }
         result => result?,
     };
@@ -74,7 +74,7 @@ async fn tournament_details(session: &Session, name: &str) -> Result<Arc<Tournam
 async fn beside_state(
     session: &Session,
     details: &Tournament,
-    Section { board, data, .. }: &Section,
+    Section { board, data, edition: shown, .. }: &Section,
 ) -> Result<Markup, WebError> {
     let aside = matches_set_aside(session, details).await?;
     let mut newest = html! {};
@@ -86,7 +86,7 @@ async fn beside_state(
         div.columns {
             div.main { (announcements::list(details)) (board) }
             aside aria-label="State of the tournament" {
-                (progress(details, session, &newest))
+                (progress(details, session, &newest, *shown))
                 (set_aside(&aside, None))
                 (taking_part(details, session))
             }
@@ -143,8 +143,14 @@ pub(super) fn nothing_played(details: &Tournament, missing: &str, is_organiser: 
     }
 }
 
-/// The state of the newest edition, and of the next one.
-fn progress(details: &Tournament, session: &Session, newest_matches: &Markup) -> Markup {
+/// The state of the newest edition, and of the next one. `shown` is the edition whose leaderboard
+/// is beside it.
+fn progress(
+    details: &Tournament,
+    session: &Session,
+    newest_matches: &Markup,
+    shown: Option<i32>,
+) -> Markup {
     let newest = details.editions.first();
     let runs = newest.is_some_and(is_unfinished);
     let live = runs.then(|| format!("/t/{}/live", details.name));
@@ -157,7 +163,12 @@ fn progress(details: &Tournament, session: &Session, newest_matches: &Markup) ->
         section aria-labelledby="progress" {
             h2 #progress { "Progress" }
             @if let Some(newest) = newest {
-                div data-live=[live] { (edition_state(newest, session.service.now())) (newest_matches) }
+                // The leaderboard says how many matches of a complete edition are counted.
+                @let is_repeated = newest.state == "complete" && shown == Some(newest.number);
+                div data-live=[live] {
+                    @if !is_repeated { (edition_state(newest, session.service.now())) }
+                    (newest_matches)
+                }
                 @if shows_provisional {
                     p {
                         "Its "

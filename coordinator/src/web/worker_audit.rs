@@ -74,7 +74,14 @@ pub(super) async fn show(
             (suspend_form(&session, &response.workers))
         }
     };
-    let parents = [(queue::TITLE, queue::PATH.to_owned())];
+    if query.t.is_empty() {
+        let queue_page = (queue::TITLE, queue::PATH.to_owned());
+        return Ok(layout::page_below(&[queue_page], &title, &session, &body));
+    }
+    let heading = session.service.tournament_heading(&query.t).await?;
+    let path = format!("/t/{}", heading.name);
+    let organise = format!("{path}/organise");
+    let parents = [(&heading.title[..], path), ("Organise", organise)];
     Ok(layout::page_below(&parents, &title, &session, &body))
 }
 

@@ -159,7 +159,8 @@ fn heading(all: &GetStatisticsResponse) -> Vec<String> {
     }
     if has("equal_outcomes") {
         lines.push(
-            "a bot that had the same result with every seed has no interval (play more seeds)"
+            "a bot whose results against each opponent were always the same has no interval (play \
+             more seeds)"
                 .to_owned(),
         );
     }

@@ -39,9 +39,10 @@ fn how_to_play_begins_with_the_conditions_of_the_tournament() {
 
 #[test]
 fn games_have_their_titles_and_means_are_per_match_or_episode() {
-    for (game, title, heading) in
-        [("gomoku", "Gomoku", "Mean per match"), ("blackjack", "Blackjack", "Mean per episode")]
-    {
+    for (game, title, heading) in [
+        ("gomoku", "Gomoku", "Mean per\u{a0}match"),
+        ("blackjack", "Blackjack", "Mean per\u{a0}episode"),
+    ] {
         let site = site_of(&format!("name = \"cup\"\ngame = \"{game}\"\n"));
         let index = site.index(&GetRankingResponse::default(), &LinkedPages::default());
         assert!(index.contains(&format!("A tournament of {title}. ")), "{index}");
@@ -50,7 +51,7 @@ fn games_have_their_titles_and_means_are_per_match_or_episode() {
     let unit = "episode".to_owned();
     let all = GetStatisticsResponse { unit, ..GetStatisticsResponse::default() };
     let page = site_of("name = \"cup\"\ngame = \"blackjack\"\n").statistics(&all);
-    assert!(page.contains(">Mean per episode</th>"), "{page}");
+    assert!(page.contains(">Mean per\u{a0}episode</th>"), "{page}");
 }
 
 #[test]
