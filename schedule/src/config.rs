@@ -55,6 +55,22 @@ impl From<StageSchedule> for Schedule {
 }
 
 impl Schedule {
+    /// The number of seats of each match. None for episodes, where it varies.
+    pub fn table_seats(&self) -> Option<usize> {
+        match self {
+            Self::RoundRobin(_)
+            | Self::Knockout(_)
+            | Self::Swiss(_)
+            | Self::Gauntlet(_)
+            | Self::Ladder(_) => Some(2),
+            Self::Foursomes(_) => Some(foursomes::SEATS),
+            Self::Tables(tables) => Some(tables.seats.get()),
+            Self::Solo(_) => Some(1),
+            Self::Episodes(_) => None,
+            Self::Stages(stages) => Some(stages.seats()),
+        }
+    }
+
     /// The plan for a number of bots. All random choices depend only on the tournament's seed.
     ///
     /// # Errors

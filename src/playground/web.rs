@@ -66,7 +66,9 @@ fn routes(context: PageContext) -> Router {
         .route(&path("console/{bot}/say"), post(bot_console::send))
         .route(&path("console/{bot}/end"), post(bot_console::stop))
         .route("/assets/playground.css", get(layout::style))
-        .fallback(|| async { WebError::new(StatusCode::NOT_FOUND, "page not found") })
+        .fallback(|| async {
+            WebError::new(StatusCode::NOT_FOUND, "there is no page at this address")
+        })
         .with_state(context.clone())
         .layer(DefaultBodyLimit::max(MAX_FORM));
     with_assets(routes).layer(middleware::from_fn_with_state(context, guard))

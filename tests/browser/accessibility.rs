@@ -19,7 +19,7 @@ const PHONE: (u32, u32) = (390, 844);
 const WIDE: (u32, u32) = (1920, 1080);
 /// Other screens, on which no page may be too wide.
 const OTHER_SCREENS: [(u32, u32); 2] = [(360, 740), WIDE];
-/// What the names of pages begin with that also have a screenshot of a wide screen.
+/// Pages whose names begin so also get a screenshot of a wide screen.
 const WIDE_PAGES: [&str; 4] = ["home", "t-_", "ranking-", "replay-"];
 /// The pages that the linter also checks on the other screens: those that most people see.
 const MAIN_PAGES: [&str; 8] = [

@@ -34,7 +34,7 @@ fn check_other_pages(browser: &Browser) {
     }
     assert!(statistics.contains("Rating: the strength on the scale of Elo"), "{statistics}");
     let matrix = text(&browser.page("/t/cup/matrix"));
-    assert!(matrix.contains("An empty cell: they have not met."), "{matrix}");
+    assert!(matrix.contains("Two bots with an empty cell have not met."), "{matrix}");
 }
 
 #[test]

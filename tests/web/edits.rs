@@ -141,7 +141,7 @@ fn a_form_previews_and_applies_an_edit() {
         "Memory",
         "Entry closes (UTC)",
         "Versions per hour",
-        "Suspend above",
+        "Suspend above (share of forfeits)",
         "Title",
     ];
     assert_eq!(keys, expected);

@@ -277,7 +277,7 @@ fn data_links(page: &str) -> Vec<String> {
 fn pages_with_data_link_it_as_json_and_csv_and_the_api() {
     let server = TestServer::open();
     server.up.play("cup");
-    // The commands of the introduction work in every shell.
+    // The address is quoted, so that no shell expands its `?`.
     let introduction = text(&server.browser.page("/api"));
     let address = server.browser.address;
     let command = format!("curl -s \"http://{address}/api/v1/tournaments/NAME/ranking?limit=10\"");

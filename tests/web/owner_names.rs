@@ -195,7 +195,7 @@ fn names_of_players_stay_in_records_and_exports_that_verify() {
     assert_eq!(seats, ["\"ada.mybot\"", "\"bob.robot\""]);
     let page = text(&server.browser.page(&format!("/t/{}", id.replace('/', "/matches/"))));
     for bot in ["robot", "ada/mybot"] {
-        let shown = [format!("1 {bot}"), format!("2 {bot}")];
+        let shown = [1, 2].map(|seat| format!("{seat}\u{a0}{bot}"));
         assert!(shown.iter().any(|seat| page.contains(seat)), "the replay: {page}");
     }
     assert!(!page.contains("bob.robot") && !page.contains("ada.mybot"), "{page}");

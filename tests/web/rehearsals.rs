@@ -238,9 +238,12 @@ fn results_of_a_rehearsal_are_called_unofficial() {
     up.succeed("tournament start cup --rehearse");
     up.wait_for("cup-rehearsal-1", 1);
     let status = "edition 1, unofficial rehearsal";
-    for path in ["matrix", "statistics", "matches", "bots/ada"] {
+    let of_bot = "Edition1, unofficial rehearsal";
+    for (path, words) in
+        [("matrix", status), ("statistics", status), ("matches", status), ("bots/ada", of_bot)]
+    {
         let page = page(&server, &format!("/t/cup-rehearsal-1/{path}"));
-        assert!(page.contains(status), "{path}: {page}");
+        assert!(page.contains(words), "{path}: {page}");
     }
     let home = page(&server, "/");
     assert!(home.contains(status), "{home}");

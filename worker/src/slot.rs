@@ -483,7 +483,7 @@ fn match_result(assignment: &MatchAssignment<Params>, outcome: &MatchOutcome) ->
     }
 }
 
-/// A duration in milliseconds, rounded as clocks are shown.
+/// A duration in milliseconds, rounded to the nearest one.
 fn rounded_millis(time: Micros) -> i32 {
     i32::try_from(time.0.saturating_add(500) / 1000).unwrap_or(i32::MAX)
 }

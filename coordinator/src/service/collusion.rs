@@ -106,8 +106,9 @@ fn no_tables(tournament: &Tournament, edition: &Edition, results: usize) -> Serv
         format!("edition {} of {name} has no results yet; try again later", edition.number)
     } else {
         format!(
-            "matches of {name} have fewer than three seats; the search compares bots at tables of \
-             three or more, so there is nothing to search"
+            "the matches of edition {} of {name} have fewer than three seats; the search compares \
+             bots at tables of three or more, so there is nothing to search",
+            edition.number
         )
     })
 }

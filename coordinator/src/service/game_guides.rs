@@ -111,7 +111,7 @@ impl Service {
     /// The title of the game of a tournament.
     pub(crate) fn game_title(&self, tournament: &v1::Tournament) -> String {
         let name = &tournament.game;
-        // Only the title of a package is in the settings, which may be long.
+        // Settings may be long, so they are parsed only for packages: their title is there.
         self.games().find(name).map_or_else(
             |_| {
                 let settings = serde_json::from_str(&tournament.settings).unwrap_or_default();

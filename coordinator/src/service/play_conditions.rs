@@ -37,14 +37,14 @@ impl PlayConditions {
     /// The conditions in a tournament file, without workers.
     pub(crate) fn of_file(file: &TournamentFile) -> Self {
         let values = file.params.values();
-        let params = file.params.game().params.iter().filter_map(|param| {
+        let value_of = |param: &ParamInfo| {
             let value = match values.get(&param.key)? {
                 Value::Text(text) => text.clone(),
                 value => value.to_string(),
             };
             Some((param.clone(), value))
-        });
-        let params = params.collect();
+        };
+        let params = file.params.game().params.iter().filter_map(value_of).collect();
         let TournamentFile { clock, limits, ponder, .. } = *file;
         Self { params, clock, limits, ponder, workers: None }
     }

@@ -9,7 +9,7 @@
 use arbiter_games::{ClockRules, Game, Games, Micros, Params, Seed};
 use arbiter_proto::limits::{Limits, Ponder};
 use arbiter_proto::settings::{GamePackage, Settings, StateScope};
-use arbiter_schedule::{Schedule, foursomes};
+use arbiter_schedule::Schedule;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -171,22 +171,6 @@ impl TournamentFile {
         load: impl FnOnce(&str) -> Option<(String, GamePackage)>,
     ) -> Result<String, FileError> {
         inline_package::inline(text, load)
-    }
-
-    /// The number of seats of each match. None for episodes, where it varies.
-    pub fn table_seats(&self) -> Option<usize> {
-        match self.schedule {
-            Schedule::RoundRobin(_)
-            | Schedule::Knockout(_)
-            | Schedule::Swiss(_)
-            | Schedule::Gauntlet(_)
-            | Schedule::Ladder(_) => Some(2),
-            Schedule::Foursomes(_) => Some(foursomes::SEATS),
-            Schedule::Tables(tables) => Some(tables.seats.get()),
-            Schedule::Solo(_) => Some(1),
-            Schedule::Episodes(_) => None,
-            Schedule::Stages(ref stages) => Some(stages.seats()),
-        }
     }
 
     /// The game.

@@ -53,7 +53,7 @@ pub async fn assignment(
     }
     let seed = tournament.seed.derive(&format!("trial/{version}"));
     let subject = SeatAssignment::new(&subject.name, &subject.digest, &[]).map_err(seat_error)?;
-    let seats = file.table_seats().unwrap_or(*file.params.seats().end());
+    let seats = file.schedule.table_seats().unwrap_or(*file.params.seats().end());
     let seats = u32::try_from(seats).map_err(|cause| invalid("the seats", &cause))?;
     let opponents = opponents.map(|named| seat(named).map(Into::into));
     Ok(v1::Trial {

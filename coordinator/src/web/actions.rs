@@ -143,32 +143,18 @@ pub(super) fn players_section(tournament: &Tournament) -> Markup {
 
 /// The part of the page Organise that checks results.
 pub(super) fn check_section(tournament: &Tournament) -> Markup {
-    let may_have_tables = schedule(tournament).is_none_or(|schedule| has_tables(&schedule));
+    // The search for collusion needs three bots in a match. Those of episodes have several numbers.
+    let seats = schedule(tournament).and_then(|schedule| schedule.table_seats());
     let at = |action: &str| format!("/t/{}/{action}", tournament.name);
     html! {
         @if !tournament.editions.is_empty() {
             section.actions aria-labelledby="check" {
                 h2 #check { "Check" }
                 p { a href={ "/workers?t=" (tournament.name) } { "Audit of workers" } }
-                @if may_have_tables { p { a href=(at("collusion")) { "Check for collusion" } } }
+                @if seats.is_none_or(|seats| seats > 2) { p { a href=(at("collusion")) { "Check for collusion" } } }
                 p { a href=(at("void")) { "Declare matches void" } }
             }
         }
-    }
-}
-
-/// Whether three or more bots can sit at a table, which the search for collusion needs.
-fn has_tables(schedule: &Schedule) -> bool {
-    match schedule {
-        Schedule::Foursomes(_) | Schedule::Episodes(_) => true,
-        Schedule::Tables(tables) => tables.seats.get() > 2,
-        Schedule::Stages(stages) => stages.seats() > 2,
-        Schedule::RoundRobin(_)
-        | Schedule::Solo(_)
-        | Schedule::Knockout(_)
-        | Schedule::Swiss(_)
-        | Schedule::Gauntlet(_)
-        | Schedule::Ladder(_) => false,
     }
 }
 

@@ -57,8 +57,7 @@ async fn content(
     Ok(html! {
         p {
             "Results of " (layout::edition_label(edition.number, status)) ". "
-            (legend(", and links to their matches"))
-            @if has_unmet(&meetings, &shown) { " An empty cell: they have not met." }
+            (legend(", and links to their matches", has_unmet(&meetings, &shown)))
         }
         (matrix((&links, edition.number), &board, &meetings, &shown))
         nav.paging aria-label="Pages" {
@@ -118,12 +117,14 @@ pub(super) fn balance(wins_with_losses: Ordering) -> &'static str {
     }
 }
 
-/// What the cells show, and what their colours mean. `links` says what a cell links to.
-pub(super) fn legend(links: &str) -> Markup {
+/// What the cells show, and what their colours mean. `links` says what a cell links to;
+/// `has_unmet`, whether two bots have not met.
+pub(super) fn legend(links: &str, has_unmet: bool) -> Markup {
     html! {
         "Each cell shows wins–draws–losses of the row's bot against the column's bot" (links) ". "
         span.better { "Green" } ": it won more often than it lost. "
         span.worse { "Red" } ": it lost more often. "
         "Of two bots in a match, the one with the higher score wins."
+        @if has_unmet { " Two bots with an empty cell have not met." }
     }
 }

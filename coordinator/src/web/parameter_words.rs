@@ -26,7 +26,7 @@ pub(super) fn label(param: &ParamInfo) -> String {
 
 /// The rest of the help: the values and the default. Empty if there is none.
 pub(super) fn values(param: &ParamInfo) -> Markup {
-    let rest = param.help[end_of_name(&param.help)..].trim_start_matches([':', ';', ',', ' ']);
+    let rest = param.help[end_of_name(&param.help)..].trim_start_matches([':', ';', ',', ' ', '.']);
     let help = Some(in_words(param, rest)).filter(|rest| !rest.is_empty());
     let parts: Vec<_> = help.into_iter().chain(values_beside_help(param)).collect();
     html! { @if !parts.is_empty() { (layout::sentence(&parts.join("; "))) } }
@@ -34,7 +34,7 @@ pub(super) fn values(param: &ParamInfo) -> Markup {
 
 /// The whole help, with the values and the default.
 pub(super) fn description(param: &ParamInfo) -> Markup {
-    let help = in_words(param, &param.help);
+    let help = in_words(param, param.help.trim_end_matches('.'));
     let values = values_beside_help(param);
     let is_name = end_of_name(&param.help) == param.help.len();
     let separator = if values.is_empty() || help.is_empty() {
@@ -67,7 +67,8 @@ fn range(param: &ParamInfo) -> Option<String> {
     };
     match (&param.kind, least, most) {
         (ParamKind::Choice(choices), ..) => {
-            let explains_all = choices.iter().all(|choice| param.help.contains(&**choice));
+            let explains_all =
+                choices.iter().all(|choice| param.help.contains(&format!("`{choice}`")));
             (!explains_all).then(|| format!("one of {}", choices.join(", ")))
         }
         (_, Some(least), Some(most)) => Some(format!("{least} to {most}")),
@@ -158,7 +159,7 @@ mod tests {
         };
         let choices = || ParamKind::Choice(vec!["4".into(), "6".into()]);
         let duration = || Value::from("500ms");
-        for (shown, values, description) in [
+        for (texts, expected_values, expected_description) in [
             (
                 shown(ParamKind::Integer(4..=20), Value::from(7_i64), "columns of the board"),
                 "4 to 20; default 7.",
@@ -195,7 +196,7 @@ mod tests {
                 "time of a move; default 2\u{a0}s",
             ),
         ] {
-            assert_eq!(shown, (values.to_owned(), description.to_owned()));
+            assert_eq!(texts, (expected_values.to_owned(), expected_description.to_owned()));
         }
     }
 

@@ -200,7 +200,8 @@ fn note(stage: &RoundsStage) -> String {
         "knockout" if stage.state != "over" => "Bots that are still in share the first rank.",
         _ => "",
     };
-    let equal = stage.advance.map(|_| "Bots with equal rank are ordered by a draw from the seed.");
+    let equal =
+        stage.advance.map(|_| "Bots with the same rank are ordered by a draw from the seed.");
     let notes = Some(columns).filter(|columns| !columns.is_empty()).into_iter().chain(equal);
     notes.collect::<Vec<_>>().join(" ")
 }
@@ -322,7 +323,7 @@ mod tests {
             advance,
             ..RoundsStage::default()
         };
-        let draw = "Bots with equal rank are ordered by a draw from the seed.";
+        let draw = "Bots with the same rank are ordered by a draw from the seed.";
         for (one, text) in [
             (stage("swiss", "over", Some(2)), "Swiss stage with 3 bots, complete."),
             (stage("round_robin", "cancelled", None), "Round robin stage with 3 bots, cancelled."),

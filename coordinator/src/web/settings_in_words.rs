@@ -131,10 +131,11 @@ fn round_robin(rules: &RoundRobin) -> String {
 fn foursomes(config: FoursomesConfig) -> String {
     match config {
         FoursomesConfig::Least => {
-            "Tables of four. Every two bots meet equally often, as seldom as possible.".to_owned()
+            "Tables of four. Every pair of bots meets equally often, as seldom as possible."
+                .to_owned()
         }
         FoursomesConfig::Meetings(number) => {
-            format!("Tables of four. Every two bots meet {}.", times(number.get()))
+            format!("Tables of four. Every pair of bots meets {}.", times(number.get()))
         }
         FoursomesConfig::Games(number) => {
             format!("{number} tables of four. Bots meet as evenly as possible.")

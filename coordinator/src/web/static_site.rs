@@ -26,7 +26,7 @@ use super::tournament_links::TournamentLinks;
 use super::{
     about, balance, game_guide, head_to_head, leaderboard, markdown, rehearsal, statistics,
 };
-use crate::service::PlayConditions;
+use crate::service::{PlayConditions, TournamentHeading};
 use crate::tournament::file::TournamentFile;
 
 /// The style sheet, at [`paths::STYLE`]. Its icon is in the same folder.
@@ -45,6 +45,8 @@ pub struct StaticSite {
     tournament: Tournament,
     /// Its settings. None if they cannot be read, for example because a newer release wrote them.
     file: Option<TournamentFile>,
+    /// What means are per: a match, or an episode.
+    unit: &'static str,
     bots: Vec<String>,
     names: TournamentLinks,
     /// The labels and paths of the pages that every page links to.
@@ -69,6 +71,7 @@ impl StaticSite {
     pub fn new(games: &Games, tournament: Tournament, bots: &[Bot], has_statistics: bool) -> Self {
         let settings = serde_json::from_str(&tournament.settings).unwrap_or_default();
         let file = TournamentFile::from_json(games, &settings).ok();
+        let unit = TournamentHeading::unit_of(&settings);
         let mut tabs = vec![
             ("Tournament", paths::INDEX),
             ("Bots", paths::BOTS),
@@ -82,7 +85,7 @@ impl StaticSite {
         tabs.retain(|(_, path)| has_statistics || *path != paths::STATISTICS);
         let names = TournamentLinks::among(&tournament.name, bots);
         let bots = bots.iter().map(|bot| bot.name.clone()).collect();
-        Self { tournament, file, bots, names, tabs }
+        Self { tournament, file, unit, bots, names, tabs }
     }
 
     /// The names to show in replays.
@@ -99,12 +102,6 @@ impl StaticSite {
     /// The title of the game, or its name.
     fn game_title(&self) -> &str {
         self.file.as_ref().map_or(self.tournament.game.as_str(), |file| &file.game().title)
-    }
-
-    /// The heading of means on leaderboards.
-    fn mean_heading(&self) -> String {
-        let in_episodes = self.file.as_ref().is_some_and(|file| file.game().episodes.is_some());
-        leaderboard::mean_heading(if in_episodes { "episode" } else { "match" })
     }
 
     /// The page at this path.
@@ -200,7 +197,7 @@ impl StaticSite {
         // Points first: a phone shows only the first columns.
         let mut heads = vec!["Rank".to_owned(), "Bot".to_owned()];
         heads.extend(ranking.columns.iter().map(|column| label(column)));
-        heads.push(self.mean_heading());
+        heads.push(leaderboard::mean_heading(self.unit));
         let others = ["Matches", "Forfeits", "Invalid replies", "Version"];
         heads.extend(others.map(str::to_owned));
         let row = |place: &Standing| {
@@ -263,7 +260,8 @@ impl StaticSite {
     /// The statistics of an edition.
     pub fn statistics(&self, all: &GetStatisticsResponse) -> String {
         let mean = leaderboard::mean_heading(&all.unit);
-        let heads = ["Rank", "Bot", "Matches", &mean, "Possible ranks", "Rating"];
+        let heads = ["Rank", "Bot", "Matches", &mean, "Rating", "Possible ranks"];
+        let heads = &heads[..if all.ranks_by_schedule { 5 } else { 6 }];
         let has_margin = |bot: &BotStatistics| bot.margin.or(bot.rating_margin).is_some();
         let rows = all.statistics.iter().map(|bot| {
             html! {
@@ -274,8 +272,8 @@ impl StaticSite {
                     (statistics::mean(bot))
                     @if let Some(margin) = bot.margin { " ± " (format!("{margin:.3}")) }
                 }
-                td.number { (statistics::rank_set(bot)) }
                 td.number { (statistics::rating(bot)) }
+                @if !all.ranks_by_schedule { td.number { (statistics::rank_set(bot)) } }
             }
         });
         let body = html! {
@@ -287,7 +285,8 @@ impl StaticSite {
                 }
             }
             (statistics::missing_figures(all, false))
-            (layout::table("Statistics", "statistics", &heads, rows))
+            (layout::table("Statistics", "statistics", heads, rows))
+            (statistics::columns(all, false))
         };
         self.page(paths::STATISTICS, "Statistics", &body)
     }
@@ -295,6 +294,9 @@ impl StaticSite {
     /// The head-to-head results of the bots, in the order of the leaderboard.
     pub fn head_to_head(&self, ranking: &GetRankingResponse, meetings: &Meetings) -> String {
         let bots: Vec<_> = ranking.standings.iter().map(|place| &place.bot[..]).collect();
+        let has_unmet = bots.iter().enumerate().any(|(index, bot)| {
+            bots[index + 1..].iter().any(|other| meetings.of(bot, other).is_none())
+        });
         let mut heads = vec![html! { "Bot" }];
         heads.extend(bots.iter().map(|bot| html! { span { (self.names.label(bot)) } }));
         let rows = bots.iter().map(|bot| {
@@ -311,7 +313,7 @@ impl StaticSite {
             }
         });
         let body = html! {
-            p { "Edition " (ranking.edition) ". " (head_to_head::legend("")) }
+            p { "Edition " (ranking.edition) ". " (head_to_head::legend("", has_unmet)) }
             (layout::table("Head to head", "matrix", &heads, rows))
         };
         self.page(paths::HEAD_TO_HEAD, "Head to head", &body)

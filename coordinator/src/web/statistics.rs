@@ -102,7 +102,7 @@ fn page(
         (question(&all))
         (missing_figures(&all, true))
         (table(tournament, query, &all))
-        (columns(&all))
+        (columns(&all, true))
         nav.paging aria-label="Pages" {
             @if query.offset > 0 {
                 a rel="prev" href=(query.url(query.offset.saturating_sub(BOTS_PER_PAGE), query.sort)) { "Previous page" }
@@ -228,11 +228,11 @@ fn table(
     layout::scrollable("Statistics", &table)
 }
 
-/// What the columns of the table mean.
-fn columns(all: &GetStatisticsResponse) -> Markup {
+/// What the columns of the table mean. The page may have no columns of probabilities.
+pub(super) fn columns(all: &GetStatisticsResponse, has_probabilities: bool) -> Markup {
     html! {
         p.quiet {
-            @if !all.ranks_by_schedule {
+            @if has_probabilities && !all.ranks_by_schedule {
                 "First and Best three: the probability that the bot is the best one, or among the best "
                 "three, in the long run. Matches to be sure: how many more matches the bot needs until "
                 "its rank is certain, if all means stay as they are. "
@@ -282,8 +282,8 @@ pub(super) fn missing_figures(all: &GetStatisticsResponse, has_probabilities: bo
             }
             @if has("equal_outcomes") {
                 p {
-                    "A bot whose results against each opponent were always the same has no interval "
-                    "yet."
+                    "A bot that scored the same in total with every seed, against the same opponents, "
+                    "has no interval yet."
                 }
             }
         } @else { (missing_ranks(rows, has_probabilities)) }
@@ -318,8 +318,8 @@ fn missing_ranks(rows: &[BotStatistics], has_probabilities: bool) -> Markup {
         }
         @if has("equal_outcomes") {
             p {
-                "A bot whose results against each opponent were always the same has no interval "
-                "and no possible ranks yet."
+                "A bot that scored the same in total with every seed, against the same opponents, "
+                "has no interval and no possible ranks yet."
             }
         }
         @if rows.iter().any(is_unranked) {
@@ -418,7 +418,11 @@ mod tests {
         for (is_bracket, rows, reasons) in [
             (false, vec![row(1, "", set), row(2, "", set)], vec![]),
             (false, vec![row(1, "one_seed", None)], vec!["met an opponent with one seed only"]),
-            (false, vec![row(1, "equal_outcomes", None)], vec!["were always the same"]),
+            (
+                false,
+                vec![row(1, "equal_outcomes", None)],
+                vec!["the same in total with every seed"],
+            ),
             (false, vec![row(1, "no_matches", None)], vec!["without counted matches"]),
             (false, vec![row(1, "", set), row(0, "", None)], vec!["house bot without a rank"]),
             (
@@ -435,7 +439,7 @@ mod tests {
             (
                 true,
                 vec![row(1, "equal_outcomes", None)],
-                vec![by_schedule, "were always the same has no interval yet."],
+                vec![by_schedule, "same opponents, has no interval yet."],
             ),
         ] {
             let text = page(is_bracket, true, rows.clone());
@@ -481,7 +485,7 @@ mod tests {
             let all = GetStatisticsResponse { ranks_by_schedule, statistics, ..Default::default() };
             let links = TournamentLinks::with_owners("cup");
             let table = table(&links, StatisticsQuery::default(), &all).into_string();
-            table + &columns(&all).into_string()
+            table + &columns(&all, true).into_string()
         };
         let [league, bracket] = [false, true].map(shown);
         for column in ["Possible ranks", "First", "Best three", "Matches to be sure"] {

@@ -159,8 +159,8 @@ fn heading(all: &GetStatisticsResponse) -> Vec<String> {
     }
     if has("equal_outcomes") {
         lines.push(
-            "a bot whose results against each opponent were always the same has no interval (play \
-             more seeds)"
+            "a bot that scored the same in total with every seed, against the same opponents, has \
+             no interval (play more seeds)"
                 .to_owned(),
         );
     }

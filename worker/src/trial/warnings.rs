@@ -48,11 +48,8 @@ pub(super) fn from_measurements(
     }
     let Bytes(limit) = limits.memory;
     if let Some(peak) = memory.filter(|peak| peak / 100 >= limit / 10_000 * HIGH_MEMORY_PERCENT) {
-        warnings.push(format!(
-            "it uses {} MB of at most {} of memory",
-            peak / 1_000_000,
-            limits.memory
-        ));
+        let [used, most] = [peak, limit].map(|bytes| bytes.div_ceil(1_000_000));
+        warnings.push(format!("it uses {used} MB of at most {most} MB of memory"));
     }
     warnings
 }
@@ -64,7 +61,10 @@ mod tests {
     #[test]
     fn peak_memory_has_the_unit_of_its_limit() {
         let warnings = |memory| from_measurements(None, Some(memory), &Limits::OFFICIAL);
-        assert_eq!(warnings(395_000_000), ["it uses 395 MB of at most 400 MB of memory"]);
+        assert_eq!(warnings(394_500_000), ["it uses 395 MB of at most 400 MB of memory"]);
         assert!(warnings(300_000_000).is_empty());
+        let limits = Limits { memory: Bytes(256 << 20), ..Limits::OFFICIAL };
+        let near = from_measurements(None, Some(265_000_000), &limits);
+        assert_eq!(near, ["it uses 265 MB of at most 269 MB of memory"]);
     }
 }

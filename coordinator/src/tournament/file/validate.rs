@@ -98,7 +98,7 @@ fn name(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
 /// Checks that the game can be played in the matches of the schedule.
 fn kind(file: &TournamentFile, source: &Source) -> Result<(), FileError> {
     let game = file.game();
-    let cause = match (&game.episodes, &game.seats_param, file.table_seats()) {
+    let cause = match (&game.episodes, &game.seats_param, file.schedule.table_seats()) {
         (Some(_), _, None) => return Ok(()),
         (Some(_), _, Some(_)) => format!("{game} is played in episodes; write kind = \"episodes\""),
         (None, Some(key), Some(expected)) => return seats(file, key, expected, source),
@@ -276,7 +276,7 @@ fn start(file: &TournamentFile) -> Result<(), StartError> {
     if file.game().episodes.is_some() {
         return file.params.episode(1, seed).map(drop);
     }
-    let seats = file.table_seats().unwrap_or(*file.params.seats().start());
+    let seats = file.schedule.table_seats().unwrap_or(*file.params.seats().start());
     let names = (1..=seats).map(|seat| format!("bot-{seat}").parse());
     let names: Vec<BotName> = names.collect::<Result<_, _>>().expect("these are names");
     file.params.start(&names, seed).map(drop)

@@ -83,7 +83,7 @@ pub(super) const ALWAYS: &[Field] = &[
     ),
     (
         "submissions.stand_down_percent",
-        "Suspend above",
+        "Suspend above (share of forfeits)",
         Kind::Percent,
         "A version that forfeits more than this share of its matches is suspended; 100%: never.",
     ),
