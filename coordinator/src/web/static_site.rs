@@ -260,8 +260,10 @@ impl StaticSite {
     /// The statistics of an edition.
     pub fn statistics(&self, all: &GetStatisticsResponse) -> String {
         let mean = leaderboard::mean_heading(&all.unit);
-        let heads = ["Rank", "Bot", "Matches", &mean, "Rating", "Possible ranks"];
-        let heads = &heads[..if all.ranks_by_schedule { 5 } else { 6 }];
+        let has_rank_sets = !all.ranks_by_schedule;
+        let mut heads = vec!["Rank", "Bot", "Matches", &mean];
+        heads.extend(has_rank_sets.then_some("Possible ranks"));
+        heads.push("Rating");
         let has_margin = |bot: &BotStatistics| bot.margin.or(bot.rating_margin).is_some();
         let rows = all.statistics.iter().map(|bot| {
             html! {
@@ -272,8 +274,8 @@ impl StaticSite {
                     (statistics::mean(bot))
                     @if let Some(margin) = bot.margin { " ± " (format!("{margin:.3}")) }
                 }
+                @if has_rank_sets { td.number { (statistics::rank_set(bot)) } }
                 td.number { (statistics::rating(bot)) }
-                @if !all.ranks_by_schedule { td.number { (statistics::rank_set(bot)) } }
             }
         });
         let body = html! {
@@ -285,7 +287,7 @@ impl StaticSite {
                 }
             }
             (statistics::missing_figures(all, false))
-            (layout::table("Statistics", "statistics", heads, rows))
+            (layout::table("Statistics", "statistics", &heads, rows))
             (statistics::columns(all, false))
         };
         self.page(paths::STATISTICS, "Statistics", &body)

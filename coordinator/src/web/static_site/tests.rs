@@ -156,6 +156,8 @@ fn a_bot_without_matches_has_no_figures_but_a_reason() {
     assert!(page.contains("A bot without counted matches has no mean yet."), "{page}");
     let of_intervals = "Each interval of a mean or rating (±) contains the true value with";
     assert!(page.contains(of_intervals), "{page}");
+    let by_schedule = GetStatisticsResponse { ranks_by_schedule: true, ..all };
+    assert!(!site.statistics(&by_schedule).contains(">Possible ranks<"), "they are dashes only");
     let without = site.statistics(&GetStatisticsResponse::default());
     assert!(!without.contains("interval"), "{without}");
 }
