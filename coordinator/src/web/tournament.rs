@@ -159,12 +159,13 @@ fn progress(
     let is_rehearsal = !details.rehearsal_of.is_empty();
     let shows_provisional = shows_results && !is_rehearsal;
     let shows_rehearsal = shows_results && is_rehearsal;
+    // The leaderboard says how many matches of a complete edition are counted.
+    let is_repeated =
+        newest.is_some_and(|newest| newest.state == "complete" && shown == Some(newest.number));
     html! {
         section aria-labelledby="progress" {
-            h2 #progress { "Progress" }
+            h2 #progress { @if is_repeated { "Newest matches" } @else { "Progress" } }
             @if let Some(newest) = newest {
-                // The leaderboard says how many matches of a complete edition are counted.
-                @let is_repeated = newest.state == "complete" && shown == Some(newest.number);
                 div data-live=[live] {
                     @if !is_repeated { (edition_state(newest, session.service.now())) }
                     (newest_matches)
