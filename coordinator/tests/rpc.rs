@@ -551,6 +551,6 @@ async fn tables_of_two_are_not_searched_for_collusion() {
     }
     let error = find_collusion(&server, Some(Role::Organiser), "cup").await.unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition);
-    assert!(error.message().contains("matches of cup have fewer than three seats"), "{error}");
+    assert!(error.message().contains("of cup have fewer than three seats"), "{error}");
     server.stop().await;
 }
