@@ -93,7 +93,7 @@ pub(crate) use received_bundle::MAX_BUNDLE;
 pub(crate) use records::HeldRecord;
 pub(crate) use reports::{Delivery, DeliveryContents};
 pub use set_aside_matches::SetAsideGroup;
-pub(crate) use tournament_heading::{RoundsView, TournamentHeading};
+pub(crate) use tournament_heading::{RoundsView, TournamentHeading, schedule_in, unit_of};
 pub(crate) use trials::is_over as trial_is_over;
 pub use workers::WorkerService;
 pub(crate) use workers::{AdmittedWorker, MAX_SLOTS, is_program_name, suspended};

@@ -41,5 +41,5 @@ pub use steps_builder::{
 pub use transcript::{Transcript, TranscriptHash};
 pub use verify::{ReplayEvent, ReplayObserver, Verified, replay_with, verify};
 pub use viewer::{Autoplay, SCRIPT, STYLE, StepSource, Viewer};
-pub use visible_text::{is_bidi_control, is_invisible, number_text, without_bidi_controls};
+pub use visible_text::{is_bidi_control, is_invisible, label, number_text, without_bidi_controls};
 pub use write::Writer;

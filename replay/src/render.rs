@@ -5,7 +5,7 @@ use arbiter_games::{Allowance, EntrantName, Forfeit, Micros, Seat, SeatResult, T
 use maud::{Markup, PreEscaped, html};
 
 use crate::steps_builder::{Clock, Step, StepForfeit};
-use crate::visible_text::{number_text, without_bidi_controls};
+use crate::visible_text::{label, number_text, without_bidi_controls};
 
 impl Step {
     /// Renders the step of a match between bots of these names.
@@ -157,13 +157,6 @@ pub(crate) fn score_cells(standing: &SeatResult, columns: &[Text]) -> Markup {
             @for number in &numbers { td.number.score { (number) } }
         }
     }
-}
-
-/// The name of a column as a label: with a capital letter.
-fn label(name: &str) -> String {
-    let mut letters = name.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
 }
 
 /// The clocks of all seats: times and, in games with a time bank, a bar of its rest.

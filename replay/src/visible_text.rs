@@ -36,6 +36,13 @@ pub fn without_bidi_controls(text: String) -> String {
     text.chars().map(|c| if is_bidi_control(c) { REPLACEMENT } else { c }).collect()
 }
 
+/// A label with a capital first letter: the names of score components are lower case.
+pub fn label(name: &str) -> String {
+    let mut letters = name.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// A number as pages show it. Its minus sign is as wide as a digit; data for programs keeps the
 /// hyphen. A number that is rounded to zero has no sign. A margin may follow the number.
 #[expect(clippy::needless_pass_by_value, reason = "callers have numbers and new texts")]

@@ -43,13 +43,16 @@ pub(crate) enum RoundsView {
     Rounds,
 }
 
-impl TournamentHeading {
-    /// What a mean score in a tournament with these settings is per: a match, or an episode.
-    pub(crate) fn unit_of(settings: &Value) -> &'static str {
-        match Schedule::deserialize(&settings["schedule"]) {
-            Ok(Schedule::Episodes(_)) => "episode",
-            _ => "match",
-        }
+/// The schedule in the settings of a tournament, if this release can read it.
+pub(crate) fn schedule_in(settings: &Value) -> Option<Schedule> {
+    Schedule::deserialize(&settings["schedule"]).ok()
+}
+
+/// What a mean score with this schedule is per: a match, or an episode.
+pub(crate) fn unit_of(schedule: Option<&Schedule>) -> &'static str {
+    match schedule {
+        Some(Schedule::Episodes(_)) => "episode",
+        _ => "match",
     }
 }
 
@@ -65,12 +68,13 @@ impl Service {
         let frozen_since = self.visibility(tournament, &Caller::Anonymous)?.frozen;
         let freeze = entry_rules(tournament)?.freeze.map(|freeze| freeze.0);
         let is_open = tournament.state == TournamentState::Open;
+        let schedule = schedule_in(&tournament.settings);
         Ok(TournamentHeading {
             name: tournament.name.clone(),
             title: title.clone(),
             state: tournament.state,
-            unit: TournamentHeading::unit_of(&tournament.settings),
-            rounds: rounds_view(&tournament.settings),
+            unit: unit_of(schedule.as_ref()),
+            rounds: schedule.as_ref().and_then(rounds_view),
             frozen_since,
             freezes_at: freeze.filter(|at| is_open && *at > self.now()),
             entry: self.entry_state(tournament)?,
@@ -88,9 +92,9 @@ impl Service {
     }
 }
 
-/// The view of the rounds of a tournament with these settings.
-fn rounds_view(settings: &Value) -> Option<RoundsView> {
-    match Schedule::deserialize(&settings["schedule"]).ok()? {
+/// The view of the rounds of a tournament with this schedule.
+fn rounds_view(schedule: &Schedule) -> Option<RoundsView> {
+    match schedule {
         Schedule::Knockout(_) => Some(RoundsView::Bracket),
         Schedule::Swiss(_) | Schedule::Gauntlet(_) | Schedule::Ladder(_) | Schedule::Stages(_) => {
             Some(RoundsView::Rounds)
@@ -115,7 +119,9 @@ mod tests {
             (json!({ "kind": "episodes", "episodes": 5 }), "episode"),
             (json!({ "kind": "round_robin" }), "match"),
         ] {
-            assert_eq!(TournamentHeading::unit_of(&json!({ "schedule": schedule })), unit);
+            let read = schedule_in(&json!({ "schedule": schedule }));
+            assert!(read.is_some());
+            assert_eq!(unit_of(read.as_ref()), unit);
         }
     }
 }

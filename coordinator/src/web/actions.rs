@@ -21,6 +21,7 @@ use super::error::WebError;
 use super::multipart::Upload;
 use super::session::Session;
 use super::{create_tournament, flash, layout, organise};
+use crate::service::schedule_in;
 
 /// The fields of a button's form.
 #[derive(Debug, Default, Deserialize)]
@@ -197,7 +198,7 @@ pub(super) fn package_form(session: &Session, tournament: &str, is_missing: bool
 /// The schedule of a tournament, if this release can read it.
 pub(super) fn schedule(tournament: &Tournament) -> Option<Schedule> {
     let settings: Value = serde_json::from_str(&tournament.settings).ok()?;
-    Schedule::deserialize(&settings["schedule"]).ok()
+    schedule_in(&settings)
 }
 
 /// Starts an edition.

@@ -54,10 +54,11 @@ async fn content(
     let status =
         session.service.edition_status(&session.caller, tournament, edition.number).await?;
     let query = |offset: usize| format!("?edition={}&offset={offset}", edition.number);
+    let is_partial = has_unmet(&shown, |bot, other| meetings.between(bot, other).is_some());
     Ok(html! {
         p {
             "Results of " (layout::edition_label(edition.number, status)) ". "
-            (legend(", and links to their matches", has_unmet(&meetings, &shown)))
+            (legend(", and links to their matches", is_partial))
         }
         (matrix((&links, edition.number), &board, &meetings, &shown))
         nav.paging aria-label="Pages" {
@@ -72,10 +73,11 @@ async fn content(
 }
 
 /// Whether two of these bots have not met.
-fn has_unmet(meetings: &HeadToHeads, shown: &[Entrant]) -> bool {
-    shown.iter().enumerate().any(|(index, bot)| {
-        shown[index + 1..].iter().any(|other| meetings.between(*bot, *other).is_none())
-    })
+pub(super) fn has_unmet<T: Copy>(shown: &[T], have_met: impl Fn(T, T) -> bool) -> bool {
+    shown
+        .iter()
+        .enumerate()
+        .any(|(index, bot)| shown[index + 1..].iter().any(|other| !have_met(*bot, *other)))
 }
 
 fn matrix(

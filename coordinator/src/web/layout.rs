@@ -7,6 +7,7 @@ use arbiter_games::Micros;
 use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{Edition, MatchSeat};
+pub(super) use arbiter_replay::label;
 use arbiter_replay::{is_bidi_control, number_text, without_bidi_controls};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use time::macros::format_description;
@@ -393,13 +394,6 @@ pub(super) fn relative(at: OffsetDateTime, now: OffsetDateTime) -> String {
     } else {
         format!("{} ago", format_seconds(-seconds))
     }
-}
-
-/// A label with a capital first letter: the names of score components are lower case.
-pub(super) fn label(name: &str) -> String {
-    let mut letters = name.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
 }
 
 /// An edition and what its results are: `edition 3, official`.

@@ -26,7 +26,7 @@ use super::tournament_links::TournamentLinks;
 use super::{
     about, balance, game_guide, head_to_head, leaderboard, markdown, rehearsal, statistics,
 };
-use crate::service::{PlayConditions, TournamentHeading};
+use crate::service::{PlayConditions, schedule_in, unit_of};
 use crate::tournament::file::TournamentFile;
 
 /// The style sheet, at [`paths::STYLE`]. Its icon is in the same folder.
@@ -71,7 +71,7 @@ impl StaticSite {
     pub fn new(games: &Games, tournament: Tournament, bots: &[Bot], has_statistics: bool) -> Self {
         let settings = serde_json::from_str(&tournament.settings).unwrap_or_default();
         let file = TournamentFile::from_json(games, &settings).ok();
-        let unit = TournamentHeading::unit_of(&settings);
+        let unit = unit_of(schedule_in(&settings).as_ref());
         let mut tabs = vec![
             ("Tournament", paths::INDEX),
             ("Bots", paths::BOTS),
@@ -296,9 +296,8 @@ impl StaticSite {
     /// The head-to-head results of the bots, in the order of the leaderboard.
     pub fn head_to_head(&self, ranking: &GetRankingResponse, meetings: &Meetings) -> String {
         let bots: Vec<_> = ranking.standings.iter().map(|place| &place.bot[..]).collect();
-        let has_unmet = bots.iter().enumerate().any(|(index, bot)| {
-            bots[index + 1..].iter().any(|other| meetings.of(bot, other).is_none())
-        });
+        let has_unmet =
+            head_to_head::has_unmet(&bots, |bot, other| meetings.of(bot, other).is_some());
         let mut heads = vec![html! { "Bot" }];
         heads.extend(bots.iter().map(|bot| html! { span { (self.names.label(bot)) } }));
         let rows = bots.iter().map(|bot| {
