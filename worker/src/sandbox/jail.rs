@@ -29,8 +29,11 @@ use freezing::{MAX_SLOWNESS, RunState};
 /// The unit of reported memory peaks, in bytes.
 const MEGABYTE: u64 = 1_000_000;
 
-/// How long to wait for a killed jail. Most are gone after a thousandth of this time.
+/// How much time a killed jail may use until it is gone. Most need a thousandth of this time.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long to wait for a killed jail that gets no processor.
+const MAX_CLOSE_TIME: Duration = Duration::from_secs(60);
 
 /// After this time dying processes may use every processor.
 const QUICK_EXIT: Duration = Duration::from_millis(100);
@@ -428,7 +431,7 @@ impl Jail {
         let mut is_gone = self.is_gone_after(QUICK_EXIT);
         if !is_gone {
             self.deprioritize();
-            is_gone = self.is_gone_after(CLOSE_TIMEOUT);
+            is_gone = self.dies_in_time();
         }
         // A live process could still change the files. So save them only when all are dead.
         let skipped = if is_gone { self.save_state() } else { Ok(SkippedFiles::default()) };

@@ -1,6 +1,7 @@
 //! Finds the processes of a jail by their parents, for machines without control groups.
 
 use std::fs;
+use std::time::Duration;
 
 use super::syscalls;
 
@@ -13,6 +14,44 @@ pub(super) fn deprioritize(roots: &[libc::pid_t]) -> bool {
     let processes = with_descendants(roots);
     let threads = processes.iter().flat_map(|pid| numbers(&format!("/proc/{pid}/task")));
     threads.map(syscalls::deprioritize).fold(true, |all, lowered| all & lowered)
+}
+
+/// The threads of some processes at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ThreadSample {
+    /// Whether a thread runs or waits for a processor.
+    is_runnable: bool,
+    /// The processor time of all threads that exist.
+    cpu: Duration,
+}
+
+impl ThreadSample {
+    /// Takes a sample of these processes and their descendants.
+    pub(super) fn take(roots: &[libc::pid_t]) -> Self {
+        let mut sample = Self::default();
+        for pid in with_descendants(roots) {
+            for thread in numbers(&format!("/proc/{pid}/task")) {
+                let thread = format!("/proc/{pid}/task/{thread}");
+                let stat = fs::read(format!("{thread}/stat")).unwrap_or_default();
+                sample.is_runnable |= state(&String::from_utf8_lossy(&stat)) == Some('R');
+                sample.cpu += cpu_time(&thread).unwrap_or_default();
+            }
+        }
+        sample
+    }
+
+    /// How much of the time `elapsed` since the sample `before` these threads could use: the
+    /// processor time that they got if one is ready to run, and otherwise all of it.
+    pub(super) fn usable_time(&self, before: &Self, elapsed: Duration) -> Duration {
+        let got = self.cpu.saturating_sub(before.cpu).min(elapsed);
+        if self.is_runnable { got } else { elapsed }
+    }
+}
+
+/// The processor time of the thread with this directory; none if the kernel does not tell it.
+fn cpu_time(thread: &str) -> Option<Duration> {
+    let text = fs::read_to_string(format!("{thread}/schedstat")).ok()?;
+    Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
 }
 
 /// These processes and all their descendants.
@@ -59,8 +98,13 @@ fn group_is_stopped(pid: libc::pid_t, leader: libc::pid_t) -> bool {
 /// Whether a thread with this `stat` has stopped or ended, or is in an uninterruptible sleep, after
 /// which it stops.
 pub(super) fn is_stopped(stat: &str) -> bool {
+    !state(stat).is_some_and(|letter| "RSI".contains(letter))
+}
+
+/// The state of a thread with this `stat`, as a letter.
+fn state(stat: &str) -> Option<char> {
     // The state follows the name, which may contain any characters.
-    !stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['R', 'S', 'I']))
+    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 /// The process group of a thread with this `stat`.
@@ -94,5 +138,31 @@ mod tests {
         assert!(with_descendants(&[parent]).contains(&own_pid));
         assert!(!with_descendants(&[own_pid]).contains(&parent));
         assert!(numbers(&format!("/proc/{own_pid}/task")).contains(&own_pid));
+    }
+
+    #[test]
+    fn waiting_for_a_busy_processor_is_no_usable_time() {
+        let sample =
+            |is_runnable, millis| ThreadSample { is_runnable, cpu: Duration::from_millis(millis) };
+        let second = Duration::from_secs(1);
+        let got = |after: ThreadSample| after.usable_time(&sample(true, 40), second).as_millis();
+        assert_eq!(got(sample(true, 40)), 0, "it waits all the time");
+        assert_eq!(got(sample(true, 45)), 5, "it gets a processor for 5 ms");
+        assert_eq!(got(sample(true, 9_000)), 1_000, "more threads do not speed it up");
+        assert_eq!(got(sample(true, 10)), 0, "threads have ended");
+        assert_eq!(got(sample(false, 40)), 1_000, "it sleeps in the kernel");
+    }
+
+    #[test]
+    fn a_spinning_thread_is_seen_to_run() {
+        let own_pid = libc::pid_t::try_from(std::process::id()).unwrap();
+        let before = ThreadSample::take(&[own_pid]);
+        let start_time = std::time::Instant::now();
+        let mut after = before;
+        while after.cpu < before.cpu + Duration::from_millis(1) {
+            assert!(start_time.elapsed() < Duration::from_secs(60), "{after:?}");
+            after = ThreadSample::take(&[own_pid]);
+        }
+        assert!(after.is_runnable);
     }
 }

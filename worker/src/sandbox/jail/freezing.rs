@@ -8,13 +8,16 @@ use super::super::cgroup::Cgroup;
 use super::super::ipc::InitRequest;
 use super::super::jail_config::{GRACE, Ponder};
 use super::super::polling::poll_until;
-use super::super::process_tree;
+use super::super::process_tree::{self, ThreadSample};
 use super::super::reaper::WARN_AFTER;
-use super::{Backend, Jail, QUICK_EXIT};
+use super::{Backend, CLOSE_TIMEOUT, Jail, MAX_CLOSE_TIME, QUICK_EXIT};
 use crate::fault::Fault;
 
 /// After this time a stop counts as slow. Sixty threads on one processor need less.
 const SLOW: Duration = Duration::from_millis(500);
+
+/// The interval between two looks at processes that die slowly.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The total time by which stops may be slow in one match. After that no stop may be slow.
 pub(super) const MAX_SLOWNESS: Duration = Duration::from_secs(30);
@@ -157,10 +160,35 @@ impl Jail {
         if self.cgroup.as_ref().is_some_and(Cgroup::deprioritize) {
             return true;
         }
+        process_tree::deprioritize(&self.first_processes())
+    }
+
+    /// The processes that all others of the jail descend from.
+    fn first_processes(&self) -> Vec<libc::pid_t> {
         match &self.backend {
-            Backend::Namespaces(jail) => process_tree::deprioritize(&[jail.pid]),
-            Backend::Children(children, ..) => process_tree::deprioritize(&children.live),
+            Backend::Namespaces(jail) => vec![jail.pid],
+            Backend::Children(children, ..) => children.live.clone(),
         }
+    }
+
+    /// Waits for killed processes that have the lowest priority. Returns whether they are gone
+    /// before they could use [`CLOSE_TIMEOUT`], or [`MAX_CLOSE_TIME`] has passed. The time in which
+    /// they wait for a processor is not theirs: on a busy machine any bot would be too slow.
+    pub(super) fn dies_in_time(&self) -> bool {
+        let processes = self.first_processes();
+        let start_time = Instant::now();
+        let mut before = ThreadSample::take(&processes);
+        let mut look_time = start_time;
+        let mut used = Duration::ZERO;
+        while used < CLOSE_TIMEOUT && start_time.elapsed() < MAX_CLOSE_TIME {
+            if self.is_gone_after(LOOK_INTERVAL) {
+                return true;
+            }
+            let now = ThreadSample::take(&processes);
+            used += now.usable_time(&before, look_time.elapsed());
+            (before, look_time) = (now, Instant::now());
+        }
+        false
     }
 
     /// Whether init did not respond in time after a bot had used the jail.
