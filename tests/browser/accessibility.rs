@@ -3,6 +3,7 @@
 //! page links to it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,9 @@ use crate::axe::{Axe, build_directory};
 use crate::chrome::{Chrome, Scheme, keys};
 use crate::support::shown::shown;
 use crate::test_server::{GAMES, KNOCKOUT, STAGES, TestServer};
+
+/// If set, screenshots of all pages are saved. They are for people, and take most of the time.
+const SCREENSHOTS: &str = "ARBITER_SCREENSHOTS";
 
 /// Screen sizes in CSS pixels.
 const DESKTOP: (u32, u32) = (1280, 900);
@@ -32,6 +36,22 @@ const MAIN_PAGES: [&str; 8] = [
     "/t/gomoku-quick/how-to-play",
     "/t/wojna-quick/matches/0?step=20",
 ];
+
+/// How often Tab is pressed between two looks at the page.
+const TABS: usize = 10;
+
+/// Remembers the controls of a page in `left`, forgets those that get the focus, and collects in
+/// `unmarked` what does not show that it has the focus. Returns the number of controls.
+const WATCH_FOCUS: &str = "
+    const controls = 'a[href], button, input, select, textarea, summary';
+    window.left = new Set([...document.querySelectorAll(controls)]
+        .filter((one) => one.checkVisibility() && one.type !== 'hidden' && !one.disabled));
+    window.unmarked = [];
+    document.addEventListener('focusin', ({ target }) => {
+        window.left.delete(target);
+        if (getComputedStyle(target).outlineStyle === 'none') window.unmarked.push(target.outerHTML);
+    });
+    return window.left.size;";
 
 /// The kind of a page: its path and parameter names, with names and numbers replaced by `_`.
 fn page_kind(path: &str) -> String {
@@ -81,10 +101,11 @@ fn find_pages(server: &TestServer, chrome: &Chrome) -> BTreeMap<String, String> 
     pages
 }
 
-/// The folder for screenshots in the build directory; `None` if it is not writable.
+/// The folder for screenshots in the build directory; `None` unless screenshots are wanted.
 pub(crate) fn screenshot_folder() -> Option<PathBuf> {
+    env::var_os(SCREENSHOTS)?;
     let folder = build_directory().join("screenshots");
-    fs::create_dir_all(&folder).and_then(|()| tempfile::tempfile_in(&folder)).ok()?;
+    fs::create_dir_all(&folder).unwrap();
     Some(folder)
 }
 
@@ -199,27 +220,16 @@ fn every_link_and_button_is_reachable_by_keyboard() {
     server.log_in(&chrome);
     for path in find_pages(&server, &chrome).values() {
         server.visit(&chrome, path);
-        let count = chrome.run(
-            "window.left = new Set([...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
-                .filter((one) => one.checkVisibility() && one.type !== 'hidden' && !one.disabled));
-            return window.left.size",
-        );
+        let count = chrome.run(WATCH_FOCUS).as_u64().unwrap();
         // Scrollable regions and composite fields also take the focus.
-        for _ in 0..2 * count.as_u64().unwrap() + 20 {
-            chrome.press(keys::TAB);
-            let remaining = chrome.run(
-                "const focused = document.activeElement;
-                window.left.delete(focused);
-                const style = getComputedStyle(focused);
-                if (focused !== document.body && style.outlineStyle === 'none')
-                    throw new Error(`${focused.outerHTML} does not show that it is focused`);
-                return window.left.size",
-            );
-            if remaining == 0 {
+        for _ in (0..2 * count + 20).step_by(TABS) {
+            chrome.press_times(&[keys::TAB], TABS);
+            if chrome.run("return window.left.size") == 0 {
                 break;
             }
         }
-        let remaining = chrome.run("return [...window.left].map((one) => one.outerHTML)");
+        let remaining = chrome
+            .run("return [...window.left].map((one) => one.outerHTML).concat(window.unmarked)");
         assert_eq!(remaining, Value::Array(Vec::new()), "{path}");
     }
 }

@@ -285,10 +285,15 @@ impl Chrome {
 
     /// Presses keys, each while those before are down, and releases all.
     pub(crate) fn press_all(&self, keys: &[&str]) {
+        self.press_times(keys, 1);
+    }
+
+    /// Does what [`Self::press_all`] does this many times.
+    pub(crate) fn press_times(&self, keys: &[&str], times: usize) {
         let action = |kind: &str, key: &&str| json!({"type": kind, "value": key});
         let down = keys.iter().map(|key| action("keyDown", key));
         let up = keys.iter().rev().map(|key| action("keyUp", key));
-        let actions: Vec<_> = down.chain(up).collect();
+        let actions = down.chain(up).collect::<Vec<_>>().repeat(times);
         let keyboard = json!({"type": "key", "id": "keyboard", "actions": actions});
         self.post("actions", &json!({"actions": [keyboard]}));
     }

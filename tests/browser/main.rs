@@ -1,8 +1,8 @@
 //! The web pages in a real browser: a running `arbiter up`, and Chromium without a window.
 //!
 //! These tests need a browser: scripts, keys, widths, colours, accessibility. `tests/web/` tests
-//! the responses of the server. Without Chromium the tests print that they are skipped. Screenshots
-//! of all pages are saved in `target/screenshots`.
+//! the responses of the server. Without Chromium the tests print that they are skipped. If
+//! `ARBITER_SCREENSHOTS` is set, screenshots of all pages are saved in `target/screenshots`.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is what unwrap is for")]
 
