@@ -1,7 +1,8 @@
 //! Computations that would delay requests. Short ones, and replays of rounds, which read the
-//! database meanwhile, run on the threads for blocking work. Statistics have a thread of low
-//! priority each, and leave the processors to short requests: on a machine with few processors, a
-//! computation of a second would otherwise delay all requests of that second.
+//! database meanwhile, run on the threads for blocking work. Statistics and refreshed leaderboards
+//! have a thread of low priority each, and leave the processors to short requests: on a machine
+//! with few processors, a computation of a second would otherwise delay all requests of that
+//! second.
 
 use std::thread;
 use std::time::Duration;

@@ -22,7 +22,7 @@ use arbiter_ranking::{self as ranking, Contestant, RankedContestant, Tally};
 use sqlx::{Error, PgConnection, PgPool, Result};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::background::aside;
+use crate::background::{aside, compute};
 use crate::cache::Cache;
 use crate::db::editions::{self, Edition, EditionState};
 use crate::db::entrants::Roster;
@@ -30,9 +30,14 @@ use crate::db::standings::StoredStandings;
 use crate::db::tournaments::{self, Tournament};
 use crate::db::{self, plan_ranks, standings};
 
-/// The pause between two refreshes. The age of a leaderboard is at most this pause plus the time of
-/// a refresh.
-const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+/// The least pause between two refreshes. The age of a leaderboard is at most the pause plus the
+/// time of a refresh.
+const MIN_PAUSE: Duration = Duration::from_millis(500);
+/// The greatest pause between two refreshes.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// How many times longer than a refresh the next pause is: refreshes of a large leaderboard leave
+/// the processors to requests.
+const PAUSE_PER_REFRESH: u32 = 10;
 /// How long a leaderboard is refreshed after the last request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of cached leaderboards.
@@ -170,7 +175,9 @@ impl Leaderboard {
         let plan_ranks = plan_ranks::of_edition(&mut *db, edition.id).await?;
         let progress = Progress::from(edition);
         let earlier = Arc::clone(self);
-        aside(move || Ok(earlier.with(progress, sums.decode()?, &plan_ranks))).await
+        let work = move || Ok(earlier.with(progress, sums.decode()?, &plan_ranks));
+        let computed = compute("leaderboard", work).await;
+        computed.map_err(|error| Error::Decode(error.into()))?.0
     }
 
     /// The leaderboard of the same entrants with other sums.
@@ -261,13 +268,16 @@ impl CacheEntry {
 
     /// Refreshes the leaderboard of a running edition while it is being requested.
     async fn refresh_while_requested(&self, pool: &PgPool) -> Result<()> {
+        let mut pause = MIN_PAUSE;
         while self.state().last_request.elapsed() < IDLE_TIMEOUT {
-            tokio::time::sleep(REFRESH_INTERVAL).await;
+            tokio::time::sleep(pause).await;
+            let start = Instant::now();
             let edition = editions::get(pool, self.edition).await?.ok_or(Error::RowNotFound)?;
             if edition.state != EditionState::Running {
                 break;
             }
             self.refresh(pool, &edition).await?;
+            pause = (start.elapsed() * PAUSE_PER_REFRESH).clamp(MIN_PAUSE, MAX_PAUSE);
         }
         Ok(())
     }

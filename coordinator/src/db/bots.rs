@@ -156,7 +156,8 @@ pub async fn shown_with_owners(
 ) -> Result<Vec<String>> {
     let statement = "
         WITH named AS (
-            SELECT id, name, substring(name from '[^/]*$') AS short FROM bots WHERE tournament = $1
+            SELECT id, name, substr(name, strpos(name, '/') + 1) AS short
+            FROM bots WHERE tournament = $1
         ), same AS (
             SELECT n.name, n.short, n.name = n.short OR EXISTS (
                 SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id

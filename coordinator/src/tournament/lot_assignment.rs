@@ -80,6 +80,8 @@ pub struct AssignmentBuilder {
     pool: PgPool,
     games: Games,
     editions: Cache<EditionId, EditionData>,
+    /// Locked while the data of an edition are read, so that they are read once for all workers.
+    reading: tokio::sync::Mutex<()>,
     state_budget: StateBudget,
 }
 
@@ -87,7 +89,8 @@ impl AssignmentBuilder {
     /// A builder for the editions in this database, with these games.
     pub fn new(pool: PgPool, games: Games) -> Self {
         let state_budget = StateBudget::default();
-        Self { pool, games, editions: Cache::new(CACHED_EDITIONS), state_budget }
+        let editions = Cache::new(CACHED_EDITIONS);
+        Self { pool, games, editions, reading: tokio::sync::Mutex::default(), state_budget }
     }
 
     /// The available games.
@@ -197,6 +200,10 @@ impl AssignmentBuilder {
     }
 
     async fn edition_data(&self, edition: EditionId) -> Result<Arc<EditionData>, AssignmentError> {
+        if let Some(edition_data) = self.editions.get(&edition, None) {
+            return Ok(edition_data);
+        }
+        let _reading = self.reading.lock().await;
         if let Some(edition_data) = self.editions.get(&edition, None) {
             return Ok(edition_data);
         }
