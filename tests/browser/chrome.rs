@@ -9,6 +9,7 @@
 use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::iter;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -293,7 +294,8 @@ impl Chrome {
         let action = |kind: &str, key: &&str| json!({"type": kind, "value": key});
         let down = keys.iter().map(|key| action("keyDown", key));
         let up = keys.iter().rev().map(|key| action("keyUp", key));
-        let actions = down.chain(up).collect::<Vec<_>>().repeat(times);
+        let press: Vec<_> = down.chain(up).collect();
+        let actions: Vec<_> = iter::repeat_n(press, times).flatten().collect();
         let keyboard = json!({"type": "key", "id": "keyboard", "actions": actions});
         self.post("actions", &json!({"actions": [keyboard]}));
     }
