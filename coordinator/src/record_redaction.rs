@@ -6,14 +6,17 @@
 //! A record is a stream of JSON lines ([docs/records.md]). Only the compressed result is held in
 //! memory.
 
-use std::io::{self, BufRead as _, Read as _, Write};
+use std::io::{self, BufRead, Read, Write as _};
 
-use arbiter_replay::MAX_LINE;
+use arbiter_replay::{MAX_LINE, SealHasher};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 /// The zstd level. It is low, because the result is sent only once.
 const COMPRESSION_LEVEL: i32 = 1;
+
+/// The approximate size of what is redacted at once, in bytes.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Why a record cannot be redacted.
 #[derive(Debug, Error)]
@@ -77,43 +80,117 @@ fn behind_digits(text: &str) -> &str {
 }
 
 fn remove_private_lines(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, RedactError> {
-    let mut lines = arbiter_replay::unpack(packed)?;
+    let mut text = open(packed, visible)?;
     let mut redacted = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
-    let mut seal = blake3::Hasher::new();
-    let mut text = String::new();
-    let mut is_over = false;
-    for number in 1.. {
+    while text.fill()? {
+        redacted.write_all(&text.lines)?;
+    }
+    Ok(redacted.finish()?)
+}
+
+/// The text of a compressed record as the owner of the seats for which `visible` is true may see
+/// it. Reading it does what [`redact`] does, without compressing the result. The seal of a record
+/// without private lines remains as it is, right or wrong.
+pub(crate) fn visible_text<'a>(
+    packed: &'a [u8],
+    visible: &'a [bool],
+) -> io::Result<impl Read + Send + 'a> {
+    open(packed, visible)
+}
+
+fn open<'a>(
+    packed: &'a [u8],
+    visible: &'a [bool],
+) -> io::Result<VisibleText<'a, impl BufRead + Send + 'a>> {
+    Ok(VisibleText {
+        record: arbiter_replay::unpack(packed)?,
+        visible,
+        number: 0,
+        is_over: false,
+        is_redacted: false,
+        seal: SealHasher::default(),
+        lines: Vec::new(),
+        position: 0,
+    })
+}
+
+/// Reads a record and redacts it.
+struct VisibleText<'a, R> {
+    record: R,
+    visible: &'a [bool],
+    /// The number of lines read so far.
+    number: usize,
+    /// Whether the last line was read.
+    is_over: bool,
+    /// Whether a line was removed or changed.
+    is_redacted: bool,
+    /// Of the redacted lines.
+    seal: SealHasher,
+    /// Redacted lines, of which those from `position` on were not read.
+    lines: Vec<u8>,
+    position: usize,
+}
+
+impl<R: BufRead> VisibleText<'_, R> {
+    /// Replaces `lines` by the next ones. Returns false at the end of the record.
+    fn fill(&mut self) -> Result<bool, RedactError> {
+        self.lines.clear();
+        self.position = 0;
+        let mut text = String::new();
+        while self.lines.len() < PIECE_BYTES && self.read_line(&mut text)? {}
+        Ok(!self.lines.is_empty())
+    }
+
+    /// Reads a line of the record into `text` and adds what remains of it to `lines`. Returns false
+    /// at the end of the record.
+    fn read_line(&mut self, text: &mut String) -> Result<bool, RedactError> {
         text.clear();
-        if lines.by_ref().take(MAX_LINE).read_line(&mut text)? == 0 {
+        self.number += 1;
+        let malformed = || RedactError::Malformed(self.number);
+        if self.record.by_ref().take(MAX_LINE).read_line(text)? == 0 {
             // A record without its last line is incomplete.
-            return if is_over {
-                Ok(redacted.finish()?)
-            } else {
-                Err(RedactError::Malformed(number))
-            };
+            return if self.is_over { Ok(false) } else { Err(malformed()) };
         }
-        let malformed = || RedactError::Malformed(number);
-        let text = text.strip_suffix('\n').filter(|_| !is_over).ok_or_else(malformed)?;
+        let text = text.strip_suffix('\n').filter(|_| !self.is_over).ok_or_else(malformed)?;
         if is_dialogue(text) {
-            for part in [text.as_bytes(), b"\n"] {
-                seal.update(part);
-                redacted.write_all(part)?;
-            }
-            continue;
+            self.add(text);
+            return Ok(true);
         }
         let mut line: Map<String, Value> = serde_json::from_str(text).map_err(|_| malformed())?;
-        is_over = line.contains_key("over");
-        if is_over {
-            line.insert("seal".to_owned(), Value::from(seal.finalize().to_hex().as_str()));
-            writeln!(redacted, "{}", Value::from(line))?;
-        } else if let Some(line) = redact_line(text, line, visible) {
-            for part in [line.as_bytes(), b"\n"] {
-                seal.update(part);
-                redacted.write_all(part)?;
+        self.is_over = line.contains_key("over");
+        if self.is_over {
+            if self.is_redacted {
+                line.insert("seal".to_owned(), self.seal.seal().to_hex().as_str().into());
+                self.add(&Value::from(line).to_string());
+            } else {
+                self.add(text);
             }
+            return Ok(true);
         }
+        let redacted = redact_line(text, line, self.visible);
+        self.is_redacted |= redacted.as_deref() != Some(text);
+        if let Some(redacted) = redacted {
+            self.add(&redacted);
+        }
+        Ok(true)
     }
-    unreachable!("a record has fewer lines than usize::MAX")
+
+    fn add(&mut self, line: &str) {
+        self.seal.add_line(line);
+        self.lines.extend_from_slice(line.as_bytes());
+        self.lines.push(b'\n');
+    }
+}
+
+impl<R: BufRead> Read for VisibleText<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.position == self.lines.len() {
+            self.fill().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        }
+        let count = (&self.lines[self.position..]).read(buffer)?;
+        self.position += count;
+        Ok(count)
+    }
 }
 
 /// Redacts a line before the last one. None if the line is removed.
@@ -148,6 +225,8 @@ mod tests {
 
     fn redacted(record: &[u8], visible: &[bool]) -> Vec<String> {
         let text = zstd::decode_all(&redact(record, visible).unwrap()[..]).unwrap();
+        let read = io::read_to_string(visible_text(record, visible).unwrap()).unwrap();
+        assert_eq!(read.as_bytes(), text, "replays show what downloads have");
         String::from_utf8(text).unwrap().lines().map(ToOwned::to_owned).collect()
     }
 
@@ -160,6 +239,7 @@ mod tests {
         let end = r#"{"over":true,"scores":[[2],[0]],"transcript":"ab","seal":"00"}"#;
         let record = packed(&[HEADER, message, reply, illegal, own_stderr, end]);
         assert!(redact(&record, &[true, false]).unwrap() == record);
+        assert_eq!(redacted(&record, &[true, false])[5], end, "also a wrong seal");
     }
 
     #[test]
@@ -184,7 +264,13 @@ mod tests {
 
     #[test]
     fn a_malformed_record_is_refused() {
-        let refusal = |record: &[u8]| redact(record, &[true, false]).unwrap_err().to_string();
+        let refusal = |record: &[u8]| {
+            let error = redact(record, &[true, false]).unwrap_err().to_string();
+            let read = visible_text(record, &[true, false]).and_then(io::read_to_string);
+            let reason = error.trim_start_matches("cannot decompress the record: ");
+            assert!(read.unwrap_err().to_string().contains(reason), "{error}");
+            error
+        };
         assert!(refusal(b"a record").contains("cannot decompress"));
         assert_eq!(refusal(&packed(&[HEADER, "secret"])), "line 2 is not a line of a record");
         assert_eq!(refusal(&packed(&[HEADER])), "line 2 is not a line of a record");

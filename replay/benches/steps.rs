@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{ExpectedReply, Games, Seed, wojna};
 use arbiter_replay::{
-    ChunkEncoder, PageOptions, STEPS_PER_CHUNK, STYLE, ShownNames, replay_page, unpack, verify,
-    visit_steps,
+    ChunkEncoder, PageOptions, STEPS_PER_CHUNK, STYLE, ShownNames, read_ahead, replay_page, unpack,
+    verify, visit_steps,
 };
 
 #[path = "../tests/support/mod.rs"]
@@ -36,9 +36,12 @@ fn main() {
         let mut encoder = ChunkEncoder::default();
         let text = unpack(&packed).expect("it was compressed");
         let steps = from..from + CHUNKS * STEPS_PER_CHUNK;
-        let overview = visit_steps(&games, text, (steps, &names), |names, step| {
-            encoder.push(step.render(names).into_string());
+        let overview = read_ahead(text, |text| {
+            visit_steps(&games, text, (steps, &names), |names, step| {
+                encoder.push(step.render(names).into_string());
+            })
         });
+        let overview = overview.expect("a thread can start");
         (overview.expect("it is a record").total, encoder.finish().expect("memory is enough"))
     };
     let total = opened(0).0;

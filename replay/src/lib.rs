@@ -16,9 +16,11 @@ mod lines;
 mod other_package;
 mod page;
 mod plain_line;
+mod read_ahead;
 mod record_line;
 mod recorded_steps;
 mod render;
+mod seal;
 mod steps;
 mod steps_builder;
 mod transcript;
@@ -33,7 +35,9 @@ pub use draw::{Picture, draw};
 pub use lines::Difference;
 pub use other_package::with_package;
 pub use page::{PageOptions, replay_page};
+pub use read_ahead::{AheadReader, read_ahead};
 pub use record_line::{Footer, Header, Line, RECORD_VERSION, RecordedPackage, SeatLine};
+pub use seal::SealHasher;
 pub use steps::{steps, visit_steps};
 pub use steps_builder::{
     Clock, ForfeitedSeat, Overview, ShownNames, Stderr, Step, StepForfeit, Steps,

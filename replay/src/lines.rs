@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::compression::MAX_LINE;
 use crate::record_line::{Header, Line, RECORD_VERSION};
+use crate::seal::SealHasher;
 
 /// The first difference between a record and the rules.
 #[derive(Debug, Error)]
@@ -52,7 +53,7 @@ pub(crate) fn check_version<R: BufRead>(version: u32, lines: &Lines<R>) -> Resul
 pub(crate) struct Lines<R> {
     record: R,
     pub(crate) number: usize,
-    pub(crate) seal: blake3::Hasher,
+    seal: SealHasher,
     /// The next line, if it was peeked.
     next: Option<String>,
 }
@@ -60,7 +61,7 @@ pub(crate) struct Lines<R> {
 impl<R: BufRead> Lines<R> {
     /// The lines of a record, none of which was read.
     pub(crate) fn new(record: R) -> Self {
-        Self { record, number: 0, seal: blake3::Hasher::new(), next: None }
+        Self { record, number: 0, seal: SealHasher::default(), next: None }
     }
 
     /// Checks that the record has no more lines. Returns their number.
@@ -87,15 +88,17 @@ impl<R: BufRead> Lines<R> {
 
     /// Returns the next line without its newline, and adds it to the seal.
     pub(crate) fn next_text(&mut self) -> Result<String, Difference> {
-        let mut text = match self.next.take() {
+        let text = match self.next.take() {
             Some(text) => text,
             None => self.unsealed_text()?,
         };
-        // One update is faster than two.
-        text.push('\n');
-        self.seal.update(text.as_bytes());
-        text.pop();
+        self.seal.add_line(&text);
         Ok(text)
+    }
+
+    /// The seal of the lines so far, without a peeked one.
+    pub(crate) fn seal(&mut self) -> blake3::Hash {
+        self.seal.seal()
     }
 
     fn unsealed_text(&mut self) -> Result<String, Difference> {

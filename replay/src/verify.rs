@@ -353,23 +353,21 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
     ) -> Result<usize, Difference> {
         let mut last_seat = 0;
         let text = loop {
-            let seal = self.lines.seal.clone();
-            let text = self.lines.next_text()?;
+            let text = self.lines.peek()?.to_owned();
             match Line::parse(&text) {
                 Some(Line::Stderr { seat, text, dropped })
                     if (last_seat + 1..=standings.len()).contains(&usize::from(seat.number())) =>
                 {
                     last_seat = usize::from(seat.number());
+                    self.lines.next_text()?;
                     self.emit(ReplayEvent::Stderr { seat, text: &text, dropped });
                 }
                 Some(line) => return Err(self.mismatch("the end of the match", &line)),
-                None => {
-                    self.lines.seal = seal;
-                    break text;
-                }
+                None => break text,
             }
         };
-        let expected = Footer::new(standings, transcript, self.lines.seal.finalize());
+        let expected = Footer::new(standings, transcript, self.lines.seal());
+        self.lines.next_text()?;
         if serde_json::to_string(&expected).ok().as_deref() != Some(text.as_str()) {
             return Err(self.lines.difference(footer_difference(&text, &expected)));
         }

@@ -10,6 +10,7 @@
 //! match, and the time that each of these readers may take.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,6 +167,51 @@ impl HeldRecord {
     }
 }
 
+/// A record that was read for a caller.
+struct ReadRecord {
+    /// The compressed record, also what the caller may not see.
+    whole: Vec<u8>,
+    /// Whether the caller may see the private lines of each seat. A caller who may see none is a
+    /// public reader.
+    visible: Vec<bool>,
+    /// The permit of a public reader.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// The record of a match for a replay. Only what its reader may see can be read.
+#[derive(Debug)]
+pub(crate) struct ReplayRecord {
+    whole: HeldRecord,
+    /// Whether the reader may see the private lines of each seat.
+    visible: Vec<bool>,
+}
+
+impl ReplayRecord {
+    /// A record that its reader may see whole.
+    #[cfg(test)]
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        let whole = HeldRecord(Arc::new(Held { bytes, public: None }));
+        Self { whole, visible: vec![true; 4] }
+    }
+
+    /// The text that the reader may see.
+    ///
+    /// # Errors
+    /// Like [`arbiter_replay::unpack`].
+    pub(crate) fn text(&self) -> io::Result<impl Read + Send + '_> {
+        record_redaction::visible_text(&self.whole, &self.visible)
+    }
+
+    /// A hash of what the reader may see.
+    pub(crate) fn key(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        for seat in &self.visible {
+            hasher.update(&[u8::from(*seat)]);
+        }
+        hasher.update(&self.whole).finalize()
+    }
+}
+
 impl Service {
     /// Fetches the record of a match from the database or the store.
     pub(super) async fn fetch_record(
@@ -205,11 +251,39 @@ impl Service {
     /// The compressed record of a match, as the caller may see it.
     pub(crate) async fn record(&self, caller: &Caller, name: &str) -> Result<HeldRecord> {
         let name: MatchName = name.parse()?;
-        let (tournament, id) = self.named_match(&name).await?;
-        let planned = self.planned_match(&name, id).await?;
+        let ReadRecord { whole, visible, permit } = self.read_record(caller, &name).await?;
+        let is_public = !visible.contains(&true);
+        let (bytes, _permit) = if visible.contains(&false) {
+            redact(&name, whole, visible, permit).await?
+        } else {
+            (whole, permit)
+        };
+        self.hold_record(bytes, is_public).await
+    }
+
+    /// The record of a match for a replay, which redacts it while it reads it.
+    pub(crate) async fn replay_record(&self, caller: &Caller, name: &str) -> Result<ReplayRecord> {
+        let ReadRecord { whole, visible, permit: _permit } =
+            self.read_record(caller, &name.parse()?).await?;
+        let whole = self.hold_record(whole, !visible.contains(&true)).await?;
+        Ok(ReplayRecord { whole, visible })
+    }
+
+    async fn hold_record(&self, bytes: Vec<u8>, is_public: bool) -> Result<HeldRecord> {
+        if is_public {
+            return self.public_reads.hold(bytes).await;
+        }
+        Ok(HeldRecord(Arc::new(Held { bytes, public: None })))
+    }
+
+    /// Reads the record of a match that the caller may see in part.
+    async fn read_record(&self, caller: &Caller, name: &MatchName) -> Result<ReadRecord> {
+        let (tournament, id) = self.named_match(name).await?;
+        let planned = self.planned_match(name, id).await?;
         if caller.is_organiser() {
-            let bytes = self.stored_record(&tournament, id).await?;
-            return Ok(HeldRecord(Arc::new(Held { bytes, public: None })));
+            let whole = self.stored_record(&tournament, id).await?;
+            let visible = vec![true; planned.seats.0.len()];
+            return Ok(ReadRecord { whole, visible, permit: None });
         }
         let infos = entrants::of_seats(&self.pool, &planned.seats.0).await?;
         let owns = |entrant: &Entrant| {
@@ -218,21 +292,16 @@ impl Service {
         let owned_seats: Vec<_> = planned.seats.0.iter().map(owns).collect();
         let is_owner = owned_seats.contains(&true);
         if !is_owner && let Some(reason) = why_hidden(&tournament) {
-            return Err(refusal(caller, reason, &name));
+            return Err(refusal(caller, reason, name));
         }
         let visibility = self.visibility(&tournament, caller)?;
         if self.visible_results(&visibility, id.tournament, &[id.number]).await?.is_empty() {
             return Err(visibility.refusal());
         }
-        if is_owner {
-            let whole = self.stored_record(&tournament, id).await?;
-            let (bytes, _) = redact(&name, whole, owned_seats, None).await?;
-            return Ok(HeldRecord(Arc::new(Held { bytes, public: None })));
-        }
-        let permit = self.public_reads.concurrent.acquire(caller).await?;
+        let permit =
+            if is_owner { None } else { self.public_reads.concurrent.acquire(caller).await? };
         let whole = self.stored_record(&tournament, id).await?;
-        let (bytes, _permit) = redact(&name, whole, owned_seats, permit).await?;
-        self.public_reads.hold(bytes).await
+        Ok(ReadRecord { whole, visible: owned_seats, permit })
     }
 
     /// Whether everyone may see the record of a match. `anonymous` is a caller without a token.

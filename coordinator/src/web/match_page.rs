@@ -147,7 +147,7 @@ impl Replay {
         name: &str,
         step: usize,
     ) -> Result<Result<Self, ServiceError>, WebError> {
-        let record = match session.service.record(&session.caller, name).await {
+        let record = match session.service.replay_record(&session.caller, name).await {
             Ok(record) => record,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -207,7 +207,7 @@ pub(super) async fn steps_of(
     name: &str,
     number: usize,
 ) -> Result<Response, WebError> {
-    let record = session.service.record(&session.caller, name).await?;
+    let record = session.service.replay_record(&session.caller, name).await?;
     let games = session.service.games_of_match(name).await?;
     let names = shown_names(session, name).await?;
     let render = move || {

@@ -13,12 +13,13 @@ use std::sync::LazyLock;
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arbiter_games::Games;
-use arbiter_replay::{ChunkEncoder, Difference, Overview, STEPS_PER_CHUNK, ShownNames};
+use arbiter_games::{EntrantName, Games};
+use arbiter_replay::{ChunkEncoder, Difference, Overview, STEPS_PER_CHUNK, ShownNames, Step};
 use blake3::{Hash, Hasher};
 use maud::PreEscaped;
 
 use crate::cache::Cache;
+use crate::service::ReplayRecord;
 
 /// Chunks rendered by one replay.
 const CHUNKS_PER_REPLAY: usize = 32;
@@ -33,8 +34,8 @@ static CACHE: LazyLock<ReplayCache> = LazyLock::new(|| ReplayCache::new(MAX_CACH
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Replayed<'a> {
     pub(super) games: &'a Games,
-    /// The compressed record.
-    pub(super) record: &'a [u8],
+    /// The record, as its reader may see it.
+    pub(super) record: &'a ReplayRecord,
     /// The names to show instead of those in the record.
     pub(super) names: &'a ShownNames,
 }
@@ -44,7 +45,7 @@ impl Replayed<'_> {
     fn key(&self) -> Hash {
         let names: BTreeMap<_, _> = self.names.iter().collect();
         let mut hasher = Hasher::new();
-        hasher.update(self.record).update(format!("{names:?}").as_bytes());
+        hasher.update(self.record.key().as_bytes()).update(format!("{names:?}").as_bytes());
         hasher.finalize()
     }
 }
@@ -166,17 +167,16 @@ fn replay_chunks(replayed: Replayed<'_>, number: usize) -> Result<CachedReplay, 
     let steps = begin..begin.saturating_add(STEPS_PER_REPLAY);
     let mut encoder = ChunkEncoder::default();
     let mut chunks = Vec::new();
-    let overview = arbiter_replay::visit_steps(
-        replayed.games,
-        arbiter_replay::unpack(replayed.record)?,
-        (steps, replayed.names),
-        |names, step| {
-            encoder.push(step.render(names).into_string());
-            if encoder.steps() == STEPS_PER_CHUNK {
-                chunks.push(encoder.finish());
-            }
-        },
-    )?;
+    let visit = |names: &[EntrantName], step: Step| {
+        encoder.push(step.render(names).into_string());
+        if encoder.steps() == STEPS_PER_CHUNK {
+            chunks.push(encoder.finish());
+        }
+    };
+    let Replayed { games, record, names } = replayed;
+    let overview = arbiter_replay::read_ahead(record.text()?, |text| {
+        arbiter_replay::visit_steps(games, text, (steps, names), visit)
+    })??;
     if encoder.steps() > 0 {
         chunks.push(encoder.finish());
     }
@@ -192,12 +192,12 @@ mod matches;
 
 #[cfg(test)]
 mod tests {
-    use arbiter_games::{EntrantName, ExpectedReply, MatchView, Message, Seed, wojna};
+    use arbiter_games::{ExpectedReply, MatchView, Message, Seed, wojna};
 
     use super::*;
 
-    /// A long match: its compressed record and its rendered steps.
-    fn long_match(text: &str) -> (Vec<u8>, Vec<String>) {
+    /// A long match: its record and its rendered steps.
+    fn long_match(text: &str) -> (ReplayRecord, Vec<String>) {
         let params = matches::params(&wojna::game(), r#"{"deals":1}"#);
         let names = matches::names(4);
         let seed = Seed::of_text(text);
@@ -210,10 +210,10 @@ mod tests {
             arbiter_replay::steps(&Games::built_in(), &record[..], 0..usize::MAX).unwrap().drawn;
         let shown: Vec<_> = names.into_iter().map(EntrantName::from).collect();
         let steps = steps.iter().map(|step| step.render(&shown).into_string()).collect();
-        (zstd::encode_all(&record[..], 3).unwrap(), steps)
+        (ReplayRecord::of(zstd::encode_all(&record[..], 3).unwrap()), steps)
     }
 
-    fn render(cache: &ReplayCache, record: &[u8], step: usize) -> Option<String> {
+    fn render(cache: &ReplayCache, record: &ReplayRecord, step: usize) -> Option<String> {
         let number = step / STEPS_PER_CHUNK;
         let replayed = Replayed { record, games: &Games::built_in(), names: &ShownNames::new() };
         let chunk = cache.render_chunk(replayed, number).unwrap();
