@@ -88,6 +88,23 @@ fn the_submitted_source_file_gives_the_same_replies() {
 }
 
 #[test]
+fn a_compressed_record_gives_the_same_replies() {
+    let bots = Bots::new();
+    let one = bots.rascal("one", "honest", 0, "");
+    let record = record(&bots, "gomoku", [&one, &one], "overline=wins");
+    let packed = format!("{record}.zst");
+    fs::write(&packed, zstd::encode_all(&fs::read(&record).unwrap()[..], 3).unwrap()).unwrap();
+    let [plain, compressed] = [&record, &packed].map(|file| repro(file, "1", &one, &["--json"]));
+    assert_eq!(compressed.status.code(), Some(0), "{compressed:?}");
+    let replies = |output: &Output| {
+        let plies = plies(output).into_iter();
+        plies.map(|ply| ply["reply"].clone()).collect::<Vec<_>>()
+    };
+    assert!(!replies(&plain).is_empty());
+    assert_eq!(replies(&compressed), replies(&plain));
+}
+
+#[test]
 fn the_place_of_a_difference_is_shown() {
     let bots = Bots::new();
     let [one, two] = ["one", "two"].map(|name| bots.rascal(name, "honest", 0, ""));

@@ -118,6 +118,23 @@ fn edits(record: &str, lines: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn compressed_records_are_verified_also_in_a_folder() {
+    let bots = Bots::new();
+    let record = &records(&bots)[0];
+    let folder = bots.path().join("downloads");
+    fs::create_dir(&folder).unwrap();
+    let write = |text: &str| {
+        let packed = zstd::encode_all(text.as_bytes(), 3).unwrap();
+        fs::write(folder.join("match-cup-7.jsonl.zst"), packed).unwrap();
+    };
+    write(record);
+    let verify = ["verify", folder.to_str().unwrap()];
+    assert!(succeed(&verify).contains("match-cup-7.jsonl.zst: ok"));
+    write(&record.replacen("\"seed\":\"", "\"seed\":\"0", 1));
+    assert_eq!(run(&verify).status.code(), Some(1), "an edited one is wrong");
+}
+
+#[test]
 fn the_first_difference_is_named() {
     let bots = Bots::new();
     let record = records(&bots).swap_remove(0);

@@ -1,13 +1,13 @@
 //! `arbiter replay FILE`: a record in the viewer, or as one page.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::fs;
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use arbiter_coordinator::web::serve_routes;
 use arbiter_games::Games;
-use arbiter_replay::{Difference, ShownNames, unpack};
+use arbiter_replay::{Difference, ShownNames};
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse as _, Response};
@@ -18,11 +18,9 @@ use super::signals::ShutdownSignals;
 use crate::failure::{Failure, without_temporary_path};
 use crate::listen::listen;
 use crate::output::{eprint_line, print_line};
+use crate::play::record_file;
 use crate::playground::web::is_address;
 use crate::replay_page::replay_page;
-
-/// The first bytes of a file in the Zstandard format.
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Watch a recorded match in a browser, or write it as one page.
 #[derive(Debug, Args)]
@@ -76,14 +74,8 @@ fn page(games: &Games, path: &Path) -> Result<String, Failure> {
         let cause = format!("{path} is a directory; name one of its records");
         return Err(Failure::Usage(cause));
     }
-    let mut file = BufReader::new(File::open(path).map_err(failed)?);
-    let result = if file.fill_buf().map_err(failed)?.starts_with(&ZSTD) {
-        let mut packed = Vec::new();
-        file.read_to_end(&mut packed).map_err(failed)?;
-        replay_page(games, unpack(&packed).map_err(failed)?, None, None, &ShownNames::new())
-    } else {
-        replay_page(games, file, None, None, &ShownNames::new())
-    };
+    let text = record_file::open(path).map_err(failed)?;
+    let result = replay_page(games, text, None, None, &ShownNames::new());
     let path = path.display();
     result.map_err(|difference| match difference {
         Difference::Line { line: 1, problem } => Failure::Usage(format!(

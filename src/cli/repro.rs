@@ -29,7 +29,7 @@ use super::tournament::settings;
 use crate::failure::Failure;
 use crate::output::eprint_line;
 use crate::output::printable;
-use crate::play::{game, recorded_packages};
+use crate::play::{game, record_file, recorded_packages};
 
 /// Replay a seat of a recorded match with a bot; exit code 1 if it fails or its replies differ.
 #[derive(Debug, Args)]
@@ -59,7 +59,8 @@ pub(super) struct Repro {
     /// file (.py, .js, .c, .cpp, .rs, .java, …).
     #[arg(long, value_name = "PATH")]
     bot: PathBuf,
-    /// Read the match from this record file instead of a coordinator; uses official limits.
+    /// Read the match from this record file (*.jsonl or *.jsonl.zst) instead of a coordinator; uses
+    /// official limits.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// The game package with which the match was played: its folder or packed file. By default it
@@ -128,7 +129,8 @@ impl Repro {
         let named = self.game.as_slice();
         if let Some(path) = &self.record {
             let failed = |error| Failure::usage(format!("{}: {error}", path.display()));
-            let record = BufReader::new(open_regular(path).map_err(failed)?);
+            let record = open_regular(path).and_then(record_file::unpacked).map_err(failed)?;
+            let record = BufReader::new(record);
             let packages = recorded_packages::load_all(named, slice::from_ref(path))?;
             return Ok(Inputs { record, jail: JailConfig::default(), packages });
         }

@@ -4,8 +4,8 @@ mod expectations;
 mod plan_derivation;
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{self, BufReader, Write as _};
+use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -22,7 +22,7 @@ use self::plan_derivation::CheckedExport;
 use super::play;
 use crate::failure::Failure;
 use crate::output::{broken_pipe, eprint_line, printable};
-use crate::play::{game, progress, recorded_packages};
+use crate::play::{game, progress, record_file, recorded_packages};
 
 /// Verify records by replay; exit code 1 and the first difference if one is wrong.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ Examples:
   arbiter verify records/gomoku-1f2e3d4c-000001.jsonl --json"
 )]
 pub(super) struct Verify {
-    /// Records (*.jsonl), exports, or directories with either.
+    /// Records (*.jsonl, or compressed: *.jsonl.zst), exports, or directories with either.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// A game package with which matches were played: its folder or packed file. May be given
@@ -84,7 +84,9 @@ impl Verify {
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
             if inputs.count() == before {
                 let path = path.display();
-                return Err(Failure::usage(format!("{path}: contains no records (*.jsonl)")));
+                return Err(Failure::usage(format!(
+                    "{path}: contains no records (*.jsonl or *.jsonl.zst)"
+                )));
             }
         }
         let Inputs { records, exports } = inputs;
@@ -230,7 +232,7 @@ impl Inputs {
     }
 }
 
-/// Collects the file itself, or all `*.jsonl` records and exports below a directory, in order.
+/// Collects the file itself, or all records and exports below a directory, in order.
 fn find(path: &Path, inputs: &mut Inputs) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
     if metadata.is_file() {
@@ -252,8 +254,7 @@ fn find(path: &Path, inputs: &mut Inputs) -> io::Result<()> {
     for entry in entries {
         // Follow symbolic links on the command line, not those found in directories.
         let metadata = fs::symlink_metadata(&entry)?;
-        let record = entry.extension().is_some_and(|extension| extension == "jsonl");
-        if metadata.is_dir() || (metadata.is_file() && record) {
+        if metadata.is_dir() || (metadata.is_file() && record_file::is_record(&entry)) {
             find(&entry, inputs)?;
         }
     }
@@ -263,7 +264,7 @@ fn find(path: &Path, inputs: &mut Inputs) -> io::Result<()> {
 /// Replays a record and compares its first line and result with its export. A record that names
 /// another game than its export is wrong, even if the rules of that game are missing.
 fn check(games: &Games, path: &Path, expectations: &Expectations) -> Checked {
-    let package = File::open(path).and_then(|record| RecordedPackage::read(BufReader::new(record)));
+    let package = record_file::open(path).and_then(RecordedPackage::read);
     // The replay reports records that cannot be read.
     if let Ok(Some(package)) = package {
         let missing = package.find(games).err();
@@ -277,7 +278,7 @@ fn check(games: &Games, path: &Path, expectations: &Expectations) -> Checked {
     if let Some(problem) = expectations.header_difference(games, path)? {
         return Err(Difference::Line { line: 1, problem }.into());
     }
-    let verified = arbiter_replay::verify(games, BufReader::new(File::open(path)?))?;
+    let verified = arbiter_replay::verify(games, record_file::open(path)?)?;
     match expectations.result_difference(path, &verified) {
         Some(problem) => Err(Difference::Line { line: verified.lines, problem }.into()),
         None => Ok(verified),

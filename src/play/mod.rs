@@ -9,6 +9,7 @@ pub(crate) mod output;
 pub(crate) mod params;
 pub(crate) mod plan;
 pub(crate) mod progress;
+pub(crate) mod record_file;
 pub(crate) mod recorded_packages;
 pub(crate) mod run;
 pub(crate) mod slots;

@@ -2,14 +2,14 @@
 //! in the exports that hold the records.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use arbiter_replay::RecordedPackage;
 use arbiter_worker::package::Package;
 
 use super::game::load;
+use super::record_file;
 use crate::failure::Failure;
 
 /// The folder of packages in an export.
@@ -34,7 +34,9 @@ pub(crate) fn load_all(
     let mut searched = HashSet::new();
     for record in records {
         // The replay reports records that cannot be read.
-        let Ok(Some(needed)) = File::open(record).and_then(read) else { continue };
+        let Ok(Some(needed)) = record_file::open(record).and_then(RecordedPackage::read) else {
+            continue;
+        };
         let is_loaded = packages.iter().any(|(_, package)| package.digest == needed.digest);
         let folder = record.parent().unwrap_or(Path::new(""));
         if is_loaded || !searched.insert((folder, needed.clone())) {
@@ -46,10 +48,6 @@ pub(crate) fn load_all(
         }
     }
     Ok(packages)
-}
-
-fn read(record: File) -> io::Result<Option<RecordedPackage>> {
-    RecordedPackage::read(BufReader::new(record))
 }
 
 /// The file of a package in the export that holds a folder of records.

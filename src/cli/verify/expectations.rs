@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::plan_derivation::{MATCHES, RECORDS, record_path};
+use crate::play::record_file;
 
 /// Maximum length of a record's first line, in bytes.
 const MAX_HEADER: u64 = 1 << 20;
@@ -225,7 +225,7 @@ impl Expectations {
             return Ok(is_exported.then(|| UNKNOWN_MATCH.to_owned()));
         };
         let mut first = String::new();
-        BufReader::new(File::open(path)?).take(MAX_HEADER).read_line(&mut first)?;
+        record_file::open(path)?.take(MAX_HEADER).read_line(&mut first)?;
         // The replay reports a malformed first line.
         let header = Header::parse(games, &first).ok();
         Ok(header.and_then(|header| expected.header_difference(&header)))
