@@ -114,9 +114,89 @@ impl<K: Clone + Eq + Hash, V> Entries<K, V> {
     }
 }
 
+/// A cache of values that one task reads for all that wait for them.
+#[derive(Debug)]
+pub struct SharedReads<K, V> {
+    values: Cache<K, V>,
+    /// Locked while the value of a key is read.
+    reading: Cache<K, tokio::sync::Mutex<()>>,
+}
+
+impl<K: Clone + Eq + Hash, V> SharedReads<K, V> {
+    /// An empty cache of at most `capacity` values.
+    pub fn new(capacity: usize) -> Self {
+        Self { values: Cache::new(capacity), reading: Cache::new(capacity) }
+    }
+
+    /// The value of a key, if it was read.
+    pub fn get(&self, key: &K) -> Option<Arc<V>> {
+        self.values.get(key, None)
+    }
+
+    /// The value of a key, which `read` reads if no other task does. After a failed read all that
+    /// waited for it read at once: none of them waits for the failures of the others.
+    ///
+    /// # Errors
+    /// The error of `read`.
+    pub async fn get_or_read<E>(
+        &self,
+        key: K,
+        read: impl Future<Output = Result<V, E>>,
+    ) -> Result<Arc<V>, E> {
+        if let Some(value) = self.get(&key) {
+            return Ok(value);
+        }
+        let reading = self.reading.get_or_insert_with(key.clone(), tokio::sync::Mutex::default);
+        let turn = reading.try_lock();
+        if turn.is_err() {
+            drop(reading.lock().await);
+        }
+        match self.get(&key) {
+            Some(value) => Ok(value),
+            None => Ok(self.values.insert(key, read.await?)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::task::yield_now;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_value_is_read_once_for_all_that_wait_for_it() {
+        let cache = SharedReads::new(2);
+        let reads = AtomicUsize::new(0);
+        let read = async || {
+            yield_now().await;
+            Ok::<_, ()>(reads.fetch_add(1, Ordering::Relaxed))
+        };
+        let (one, two, other) = tokio::join!(
+            cache.get_or_read(1, read()),
+            cache.get_or_read(1, read()),
+            cache.get_or_read(2, read())
+        );
+        assert!(one.is_ok() && one == two && other.is_ok(), "{one:?}, {two:?}, {other:?}");
+        assert_eq!(reads.into_inner(), 2, "once for each key");
+    }
+
+    #[tokio::test]
+    async fn a_failed_read_fails_for_nobody_else() {
+        let cache = SharedReads::new(2);
+        let failing = async {
+            yield_now().await;
+            Err::<i32, _>("torn")
+        };
+        let (failed, read) = tokio::join!(
+            cache.get_or_read(1, failing),
+            cache.get_or_read(1, async { Ok::<_, &str>(7) })
+        );
+        assert_eq!((failed, read), (Err("torn"), Ok(Arc::new(7))));
+        assert_eq!(cache.get(&1).as_deref(), Some(&7));
+    }
 
     #[test]
     fn the_least_recently_used_value_is_evicted() {

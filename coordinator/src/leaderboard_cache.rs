@@ -35,8 +35,8 @@ use crate::db::{self, plan_ranks, standings};
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// The greatest pause between two refreshes.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
-/// How many times longer than a refresh the next pause is: refreshes of a large leaderboard leave
-/// the processors to requests.
+/// How many times longer than a refresh the next pause is, between those two: refreshes of a large
+/// leaderboard leave the processors to requests, and it stays live.
 const PAUSE_PER_REFRESH: u32 = 10;
 /// How long a leaderboard is refreshed after the last request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -144,49 +144,51 @@ impl Leaderboard {
         tally.mean_over(count).unwrap_or(0.0)
     }
 
-    /// Ranks an edition by its current standings. The entrants are copied from an earlier
-    /// leaderboard if there is one.
-    async fn read(
-        pool: &PgPool,
-        games: &Games,
-        id: EditionId,
-        earlier: Option<&Arc<Self>>,
-    ) -> Result<Self> {
+    /// Ranks an edition by its current standings.
+    async fn read(pool: &PgPool, games: &Games, id: EditionId) -> Result<Self> {
         // A snapshot, so that count and standings are consistent.
         let mut transaction = db::snapshot(pool).await?;
         let edition = editions::get(&mut *transaction, id).await?.ok_or(Error::RowNotFound)?;
-        let leaderboard = if let Some(earlier) = earlier {
-            earlier.at(&mut transaction, &edition).await?
-        } else {
-            let tournament = tournaments::of_edition(&mut *transaction, id).await?;
-            let common = Common::of(&tournament, games, edition.number)?;
-            let roster = Arc::new(Roster::of(&mut *transaction, id).await?);
-            let contestants = standings::contestants(&mut transaction, id).await?;
-            let progress = Progress::from(&edition);
-            aside(move || Ok(Self::ranked(progress, common, roster, contestants))).await?
-        };
+        let tournament = tournaments::of_edition(&mut *transaction, id).await?;
+        let common = Common::of(&tournament, games, edition.number)?;
+        let roster = Arc::new(Roster::of(&mut *transaction, id).await?);
+        let contestants = standings::contestants(&mut transaction, id).await?;
         transaction.commit().await?;
-        Ok(leaderboard)
+        let progress = Progress::from(&edition);
+        aside(move || Ok(Self::ranked(progress, common, roster, contestants))).await
     }
 
-    /// The leaderboard of the same edition as this snapshot of the database has it.
-    pub async fn at(self: &Arc<Self>, db: &mut PgConnection, edition: &Edition) -> Result<Self> {
-        let sums = StoredStandings::of_edition(&mut *db, edition.id).await?;
-        let plan_ranks = plan_ranks::of_edition(&mut *db, edition.id).await?;
-        let progress = Progress::from(edition);
+    /// The leaderboard of the same edition with its current standings. With low priority if nobody
+    /// waits for it.
+    async fn again(
+        self: &Arc<Self>,
+        pool: &PgPool,
+        id: EditionId,
+        is_awaited: bool,
+    ) -> Result<Self> {
+        let mut transaction = db::snapshot(pool).await?;
+        let edition = editions::get(&mut *transaction, id).await?.ok_or(Error::RowNotFound)?;
+        let sums = Sums::read(&mut transaction, &edition).await?;
+        transaction.commit().await?;
         let earlier = Arc::clone(self);
-        let work = move || Ok(earlier.with(progress, sums.decode()?, &plan_ranks));
+        let work = move || earlier.with(sums);
+        if is_awaited {
+            return aside(work).await;
+        }
         let computed = compute("leaderboard", work).await;
         computed.map_err(|error| Error::Decode(error.into()))?.0
     }
 
+    /// The leaderboard of the same edition as this snapshot of the database has it.
+    pub async fn at(self: &Arc<Self>, db: &mut PgConnection, edition: &Edition) -> Result<Self> {
+        let sums = Sums::read(db, edition).await?;
+        let earlier = Arc::clone(self);
+        aside(move || earlier.with(sums)).await
+    }
+
     /// The leaderboard of the same entrants with other sums.
-    fn with(
-        &self,
-        progress: Progress,
-        mut tallies: BTreeMap<Entrant, Tally>,
-        plan_ranks: &BTreeMap<Entrant, u32>,
-    ) -> Self {
+    fn with(&self, Sums { progress, standings, plan_ranks }: Sums) -> Result<Self> {
+        let mut tallies = standings.decode()?;
         // Tied contestants stay in the order of the schedule.
         let places = self.roster.iter().filter_map(|(entrant, _)| self.place(entrant));
         let contestants = places.map(|RankedContestant { contestant, .. }| {
@@ -196,7 +198,8 @@ impl Leaderboard {
             Contestant { entrant, submitted_at, tally, plan_rank, is_ranked }
         });
         let contestants = contestants.collect();
-        Self::ranked(progress, self.common.clone(), Arc::clone(&self.roster), contestants)
+        let roster = Arc::clone(&self.roster);
+        Ok(Self::ranked(progress, self.common.clone(), roster, contestants))
     }
 
     /// The leaderboard of these contestants.
@@ -212,6 +215,28 @@ impl Leaderboard {
         let positions = places.iter().enumerate().map(number).collect();
         Self { common, counted: progress.counted, progress, places, roster, positions }
     }
+}
+
+/// The sums of an edition at one moment.
+struct Sums {
+    progress: Progress,
+    standings: StoredStandings,
+    plan_ranks: BTreeMap<Entrant, u32>,
+}
+
+impl Sums {
+    async fn read(db: &mut PgConnection, edition: &Edition) -> Result<Self> {
+        Ok(Self {
+            progress: edition.into(),
+            standings: StoredStandings::of_edition(&mut *db, edition.id).await?,
+            plan_ranks: plan_ranks::of_edition(&mut *db, edition.id).await?,
+        })
+    }
+}
+
+/// The pause after a refresh that took this time.
+fn pause_after(refresh: Duration) -> Duration {
+    (refresh * PAUSE_PER_REFRESH).clamp(MIN_PAUSE, MAX_PAUSE)
 }
 
 /// The cache entry of one edition.
@@ -252,7 +277,12 @@ impl CacheEntry {
     }
 
     /// A leaderboard that is as new as this edition. Computes it if necessary.
-    async fn refresh(&self, pool: &PgPool, edition: &Edition) -> Result<Arc<Leaderboard>> {
+    async fn refresh(
+        &self,
+        pool: &PgPool,
+        edition: &Edition,
+        is_awaited: bool,
+    ) -> Result<Arc<Leaderboard>> {
         let _computing = self.computing.lock().await;
         let earlier = self.state().leaderboard.clone();
         if let Some(leaderboard) =
@@ -260,8 +290,10 @@ impl CacheEntry {
         {
             return Ok(Arc::clone(leaderboard));
         }
-        let leaderboard =
-            Arc::new(Leaderboard::read(pool, &self.games, self.edition, earlier.as_ref()).await?);
+        let leaderboard = Arc::new(match earlier {
+            Some(earlier) => earlier.again(pool, self.edition, is_awaited).await?,
+            None => Leaderboard::read(pool, &self.games, self.edition).await?,
+        });
         self.state().leaderboard = Some(Arc::clone(&leaderboard));
         Ok(leaderboard)
     }
@@ -276,8 +308,8 @@ impl CacheEntry {
             if edition.state != EditionState::Running {
                 break;
             }
-            self.refresh(pool, &edition).await?;
-            pause = (start.elapsed() * PAUSE_PER_REFRESH).clamp(MIN_PAUSE, MAX_PAUSE);
+            self.refresh(pool, &edition, false).await?;
+            pause = pause_after(start.elapsed());
         }
         Ok(())
     }
@@ -318,7 +350,7 @@ impl LeaderboardCache {
                 return Ok(Arc::clone(leaderboard));
             }
         }
-        let leaderboard = entry.refresh(&self.pool, edition).await?;
+        let leaderboard = entry.refresh(&self.pool, edition, true).await?;
         if is_running {
             self.start_refreshing(&entry);
         }
@@ -378,5 +410,16 @@ impl LeaderboardCache {
         let refresh_task = refresh_tasks
             .spawn(async move { drop(refreshed.refresh_while_requested(&pool).await) });
         state.refresh_task = Some(refresh_task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refresh_takes_a_tenth_of_the_time_but_a_leaderboard_stays_live() {
+        let pause = |millis| pause_after(Duration::from_millis(millis)).as_millis();
+        assert_eq!([1, 50, 120, 200, 5_000].map(pause), [500, 500, 1_200, 2_000, 2_000]);
     }
 }

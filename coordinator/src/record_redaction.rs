@@ -185,7 +185,7 @@ impl<R: BufRead> VisibleText<'_, R> {
 impl<R: BufRead> Read for VisibleText<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.position == self.lines.len() {
-            self.fill().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            self.fill().map_err(io::Error::other)?;
         }
         let count = (&self.lines[self.position..]).read(buffer)?;
         self.position += count;

@@ -1,7 +1,7 @@
 //! The seal of a record: the BLAKE3 hash of every byte before its last line.
 
-/// Lines are hashed in pieces of this size, in bytes: the hash of many bytes at once takes a quarter
-/// of the time.
+/// Lines are hashed in pieces of this size, in bytes: to hash many bytes at once takes a quarter of
+/// the time.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Computes a seal from the lines of a record, one after the other.

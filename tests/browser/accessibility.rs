@@ -49,7 +49,8 @@ const WATCH_FOCUS: &str = "
     window.unmarked = [];
     document.addEventListener('focusin', ({ target }) => {
         window.left.delete(target);
-        if (getComputedStyle(target).outlineStyle === 'none') window.unmarked.push(target.outerHTML);
+        const style = getComputedStyle(target);
+        if (style.outlineStyle === 'none') window.unmarked.push(target.outerHTML);
     });
     return window.left.size;";
 

@@ -2,6 +2,7 @@
 
 use crate::TestServer;
 use crate::browser::{Browser, text};
+use crate::support::up::Up;
 
 /// The statuses of the replay's steps and of the record, for this browser.
 fn statuses(browser: &Browser) -> [u16; 2] {
@@ -32,6 +33,28 @@ fn everyone_sees_the_replays_of_a_new_tournament() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"over\":true"));
     server.up.close();
+}
+
+#[test]
+fn what_an_organiser_has_seen_stays_hidden_from_others() {
+    let up = Up::start(1);
+    let loud = up.bots.rascal("loud", "stderr", 1, "stderr = true\n");
+    let bots = [loud, up.bots.rascal("quiet", "honest", 0, "")];
+    up.create(&format!(
+        "name = \"cup\"\ngame = \"gomoku\"\n[params]\nmove_limit = \"10h\"\n\
+         [house]\nbots = {bots:?}\n"
+    ));
+    up.play("cup");
+    let stranger = Browser::new(up.http);
+    let mut organiser = stranger.clone();
+    organiser.log_in(&up.admin());
+    let sees_it = |browser: &Browser| {
+        text(&browser.page("/t/cup/matches/0")).contains("Standard error of loud")
+    };
+    assert!(sees_it(&organiser));
+    assert!(!sees_it(&stranger), "the replay is cached for the organiser");
+    assert!(sees_it(&organiser));
+    up.close();
 }
 
 #[test]

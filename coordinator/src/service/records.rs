@@ -187,11 +187,11 @@ pub(crate) struct ReplayRecord {
 }
 
 impl ReplayRecord {
-    /// A record that its reader may see whole.
+    /// A record of which its reader may see the private lines of the visible seats.
     #[cfg(test)]
-    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+    pub(crate) fn of(bytes: Vec<u8>, visible: &[bool]) -> Self {
         let whole = HeldRecord(Arc::new(Held { bytes, public: None }));
-        Self { whole, visible: vec![true; 4] }
+        Self { whole, visible: visible.to_vec() }
     }
 
     /// The text that the reader may see.
@@ -202,7 +202,8 @@ impl ReplayRecord {
         record_redaction::visible_text(&self.whole, &self.visible)
     }
 
-    /// A hash of what the reader may see.
+    /// A hash that differs for all that readers may see: of the whole record, which need not be
+    /// decompressed for it, and of whose private lines the reader may see.
     pub(crate) fn key(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         for seat in &self.visible {

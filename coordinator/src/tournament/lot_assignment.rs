@@ -16,7 +16,7 @@ use sqlx::{Error, PgPool};
 
 use super::TournamentFile;
 use super::report_check::{Checker, LotCheck};
-use crate::cache::Cache;
+use crate::cache::SharedReads;
 use crate::db::entrants::{EntrantInfo, Roster};
 use crate::db::lots::LeasedLot;
 use crate::db::matches::{self, Match};
@@ -79,9 +79,7 @@ pub struct PreparedLot {
 pub struct AssignmentBuilder {
     pool: PgPool,
     games: Games,
-    editions: Cache<EditionId, EditionData>,
-    /// Locked while the data of an edition are read, so that they are read once for all workers.
-    reading: tokio::sync::Mutex<()>,
+    editions: SharedReads<EditionId, EditionData>,
     state_budget: StateBudget,
 }
 
@@ -89,8 +87,7 @@ impl AssignmentBuilder {
     /// A builder for the editions in this database, with these games.
     pub fn new(pool: PgPool, games: Games) -> Self {
         let state_budget = StateBudget::default();
-        let editions = Cache::new(CACHED_EDITIONS);
-        Self { pool, games, editions, reading: tokio::sync::Mutex::default(), state_budget }
+        Self { pool, games, editions: SharedReads::new(CACHED_EDITIONS), state_budget }
     }
 
     /// The available games.
@@ -133,7 +130,7 @@ impl AssignmentBuilder {
         work: Work,
         lease_ms: i64,
     ) -> Result<Result<PreparedLot, AssignmentError>, Work> {
-        let cached = work.lot.edition.and_then(|edition| self.editions.get(&edition, None));
+        let cached = work.lot.edition.and_then(|edition| self.editions.get(&edition));
         match cached {
             Some(edition_data) if !Files::are_needed(&work) => {
                 Ok(edition_data.lot(work, lease_ms, Files::default()))
@@ -200,15 +197,8 @@ impl AssignmentBuilder {
     }
 
     async fn edition_data(&self, edition: EditionId) -> Result<Arc<EditionData>, AssignmentError> {
-        if let Some(edition_data) = self.editions.get(&edition, None) {
-            return Ok(edition_data);
-        }
-        let _reading = self.reading.lock().await;
-        if let Some(edition_data) = self.editions.get(&edition, None) {
-            return Ok(edition_data);
-        }
-        let edition_data = EditionData::read(&self.pool, &self.games, edition).await?;
-        Ok(self.editions.insert(edition, edition_data))
+        let read = EditionData::read(&self.pool, &self.games, edition);
+        self.editions.get_or_read(edition, read).await
     }
 }
 

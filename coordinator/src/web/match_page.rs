@@ -162,8 +162,8 @@ impl Replay {
             }
             Ok((chunk.step(shown)?, chunk))
         };
-        let (shown, chunk) = run_replay(session, render).await?;
-        Ok(Ok(Self { name: name.to_owned(), step, chunk, shown }))
+        let replayed = run_replay(session, name, render).await;
+        Ok(replayed.map(|(shown, chunk)| Self { name: name.to_owned(), step, chunk, shown }))
     }
 
     pub(super) fn overview(&self) -> &Overview {
@@ -216,7 +216,7 @@ pub(super) async fn steps_of(
             number,
         )
     };
-    let chunk = run_replay(session, render).await?.chunk.ok_or_else(|| {
+    let chunk = run_replay(session, name, render).await?.chunk.ok_or_else(|| {
         WebError::new(StatusCode::NOT_FOUND, format!("match {name} has no chunk {number}"))
     })?;
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], chunk.to_vec()).into_response())
@@ -236,17 +236,21 @@ pub(super) fn match_name(tournament: &str, number: i64) -> String {
     MatchName { tournament: tournament.to_owned(), number: MatchNumber(number) }.to_string()
 }
 
-/// Runs a replay on a blocking thread, once the caller gets a permit. This may take long.
+/// Runs a replay of a match on a blocking thread, once the caller gets a permit. This may take
+/// long. The permit is free when the replay has ended, even if the request was dropped before.
 pub(super) async fn run_replay<T: Send + 'static>(
     session: &Session,
+    name: &str,
     replay: impl FnOnce() -> Result<T, Difference> + Send + 'static,
-) -> Result<T, WebError> {
-    let _permit = session.service.permit(&session.caller).await?;
-    let task = tokio::task::spawn_blocking(replay);
+) -> Result<T, ServiceError> {
+    let permit = session.service.permit(&session.caller).await?;
+    let task = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        replay()
+    });
     let failed = |reason: String| {
-        tracing::error!(reason, "cannot replay a record");
-        let message = format!("the record cannot be replayed: {reason}");
-        WebError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+        tracing::error!(name, reason, "cannot replay a record");
+        ServiceError::internal(format!("the record of match {name} cannot be replayed: {reason}"))
     };
     let result = task.await.map_err(|error| failed(error.to_string()))?;
     result.map_err(|difference| failed(difference.to_string()))

@@ -3,8 +3,8 @@
 //! To render one step, the whole record must be replayed through the rules. A viewer needs many
 //! steps, one after the other. So a replay renders several chunks of steps at once and caches them
 //! as the browser receives them ([`arbiter_replay::ChunkEncoder`]); the next thousand steps need no
-//! replay. The key is the hash of the record as this viewer may see it and of the shown names, so
-//! access is checked before, for every request. The least recently used replay is evicted first.
+//! replay. The key is the hash of the record, of whose private lines the viewer may see, and of the
+//! shown names. Access is checked before, for every request. The least recently used replay is evicted first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -192,12 +192,23 @@ mod matches;
 
 #[cfg(test)]
 mod tests {
-    use arbiter_games::{ExpectedReply, MatchView, Message, Seed, wojna};
+    use arbiter_games::{BotName, ExpectedReply, MatchView, Message, Seed, wojna};
+    use arbiter_replay::Footer;
 
     use super::*;
 
     /// A long match: its record and its rendered steps.
     fn long_match(text: &str) -> (ReplayRecord, Vec<String>) {
+        let (record, names) = long_record(text);
+        let steps =
+            arbiter_replay::steps(&Games::built_in(), &record[..], 0..usize::MAX).unwrap().drawn;
+        let shown: Vec<_> = names.into_iter().map(EntrantName::from).collect();
+        let steps = steps.iter().map(|step| step.render(&shown).into_string()).collect();
+        (ReplayRecord::of(zstd::encode_all(&record[..], 3).unwrap(), &[true; 4]), steps)
+    }
+
+    /// The record of a long match, and the names of its bots.
+    fn long_record(text: &str) -> (Vec<u8>, Vec<BotName>) {
         let params = matches::params(&wojna::game(), r#"{"deals":1}"#);
         let names = matches::names(4);
         let seed = Seed::of_text(text);
@@ -205,12 +216,7 @@ mod tests {
             Ok(if message.expected_reply == ExpectedReply::Ack { "=" } else { "= check" }
                 .to_owned())
         };
-        let (record, _) = matches::play(&params, seed, &names, player);
-        let steps =
-            arbiter_replay::steps(&Games::built_in(), &record[..], 0..usize::MAX).unwrap().drawn;
-        let shown: Vec<_> = names.into_iter().map(EntrantName::from).collect();
-        let steps = steps.iter().map(|step| step.render(&shown).into_string()).collect();
-        (ReplayRecord::of(zstd::encode_all(&record[..], 3).unwrap()), steps)
+        (matches::play(&params, seed, &names, player).0, names)
     }
 
     fn render(cache: &ReplayCache, record: &ReplayRecord, step: usize) -> Option<String> {
@@ -235,6 +241,34 @@ mod tests {
         assert_eq!(cache.replay_count.into_inner(), total.div_ceil(STEPS_PER_REPLAY));
         let empty = ReplayCache::new(MAX_CACHE_BYTES);
         assert_eq!(render(&empty, &record, usize::MAX), None);
+    }
+
+    #[test]
+    fn a_viewer_gets_no_private_lines_from_the_replay_of_another() {
+        let stderr = r#"{"seat":2,"stderr":"my secret book\n","dropped":0}"#;
+        let packed = with_line_at_the_end(&long_record("secret").0, stderr);
+        let cache = ReplayCache::new(MAX_CACHE_BYTES);
+        for visible in
+            [[true; 4], [false; 4], [true, false, true, true], [false, true, false, false]]
+        {
+            let record = &ReplayRecord::of(packed.clone(), &visible);
+            let replayed =
+                Replayed { record, games: &Games::built_in(), names: &ShownNames::new() };
+            let overview = cache.render_chunk(replayed, 0).unwrap().overview;
+            let shown: Vec<_> = overview.stderr.iter().map(Option::is_some).collect();
+            assert_eq!(shown, [false, visible[1], false, false], "{visible:?}");
+        }
+    }
+
+    /// A compressed record with a line more after the match.
+    fn with_line_at_the_end(record: &[u8], line: &str) -> Vec<u8> {
+        let text = str::from_utf8(record).unwrap().trim_end();
+        let (before, last) = text.rsplit_once('\n').unwrap();
+        let before = format!("{before}\n{line}\n");
+        let mut footer: Footer = serde_json::from_str(last).unwrap();
+        footer.seal = blake3::hash(before.as_bytes()).to_string();
+        let text = format!("{before}{}\n", serde_json::to_string(&footer).unwrap());
+        zstd::encode_all(text.as_bytes(), 3).unwrap()
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tracing::warn;
 use super::cgroup_root::{self, CgroupRoot, CgroupRoots};
 use super::jail_config::{Bytes, Limits};
 use super::polling::poll_until;
-use super::{ipc, syscalls};
+use super::{ipc, process_tree};
 use crate::fault::{Context as _, Fault};
 
 /// How long to wait for processes of workers that have died.
@@ -458,13 +458,16 @@ impl Cgroup {
             // Only v2 has this file, and only with the `cpu` controller.
             is_idle |= write(&path.join("cpu.idle"), b"1").is_ok();
         }
-        let Some(path) = self.paths.first() else { return false };
+        let all_lowered = self.threads().is_some_and(process_tree::deprioritize);
+        is_idle || all_lowered
+    }
+
+    /// The threads in the group; none without a group.
+    pub(super) fn threads(&self) -> Option<Vec<libc::pid_t>> {
+        let path = self.paths.first()?;
         let files = ["cgroup.threads", "tasks"].map(|file| fs::read_to_string(path.join(file)));
         let lines = files.iter().flatten().flat_map(|text| text.lines());
-        let ids = lines.filter_map(|thread| thread.parse().ok());
-        // Do not stop at the first failure.
-        let all_lowered = ids.map(syscalls::deprioritize).fold(true, |all, lowered| all & lowered);
-        is_idle || all_lowered
+        Some(lines.filter_map(|thread| thread.parse().ok()).collect())
     }
 }
 

@@ -4,7 +4,7 @@
 
 use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::{state_words, v1};
-use arbiter_replay::{Clock, Difference, Step, Steps};
+use arbiter_replay::{Clock, Step, Steps};
 use axum::http::Uri;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -243,15 +243,16 @@ resource! {
 impl Handler for GetMatchSteps {
     async fn handle(self, context: &RequestContext) -> Result<MatchSteps, Problem> {
         let name = name(self.tournament, self.number);
-        let record = context.service.record(context.caller(), &name).await?;
+        let record = context.service.replay_record(context.caller(), &name).await?;
         let from = self.from as usize;
         let count = self.limit.entries().min(MAX_STEPS);
         let games = context.service.games_of_match(&name).await?;
         let replay = move || {
-            let text = arbiter_replay::unpack(&record).map_err(Difference::Unreadable)?;
-            arbiter_replay::steps(&games, text, from..from.saturating_add(count))
+            arbiter_replay::read_ahead(record.text()?, |text| {
+                arbiter_replay::steps(&games, text, from..from.saturating_add(count))
+            })?
         };
-        let steps: Steps = match_page::run_replay(&context.session, replay).await?;
+        let steps: Steps = match_page::run_replay(&context.session, &name, replay).await?;
         let next = from.saturating_add(count);
         let next =
             (next < steps.overview.total).then(|| with_parameter(&context.uri, "from", next));

@@ -160,31 +160,36 @@ impl Jail {
         if self.cgroup.as_ref().is_some_and(Cgroup::deprioritize) {
             return true;
         }
-        process_tree::deprioritize(&self.first_processes())
+        process_tree::deprioritize(self.threads_below())
     }
 
-    /// The processes that all others of the jail descend from.
-    fn first_processes(&self) -> Vec<libc::pid_t> {
+    /// The threads of the first processes and their descendants. Without a namespace, processes
+    /// that lost their parent are missing.
+    fn threads_below(&self) -> Vec<libc::pid_t> {
         match &self.backend {
-            Backend::Namespaces(jail) => vec![jail.pid],
-            Backend::Children(children, ..) => children.live.clone(),
+            Backend::Namespaces(jail) => process_tree::threads(&[jail.pid]),
+            Backend::Children(children, ..) => process_tree::threads(&children.live),
         }
+    }
+
+    fn sample(&self) -> ThreadSample {
+        let in_cgroup = self.cgroup.as_ref().and_then(Cgroup::threads);
+        ThreadSample::take(&in_cgroup.unwrap_or_else(|| self.threads_below()))
     }
 
     /// Waits for killed processes that have the lowest priority. Returns whether they are gone
     /// before they could use [`CLOSE_TIMEOUT`], or [`MAX_CLOSE_TIME`] has passed. The time in which
     /// they wait for a processor is not theirs: on a busy machine any bot would be too slow.
     pub(super) fn dies_in_time(&self) -> bool {
-        let processes = self.first_processes();
         let start_time = Instant::now();
-        let mut before = ThreadSample::take(&processes);
+        let mut before = self.sample();
         let mut look_time = start_time;
         let mut used = Duration::ZERO;
         while used < CLOSE_TIMEOUT && start_time.elapsed() < MAX_CLOSE_TIME {
             if self.is_gone_after(LOOK_INTERVAL) {
                 return true;
             }
-            let now = ThreadSample::take(&processes);
+            let now = self.sample();
             used += now.usable_time(&before, look_time.elapsed());
             (before, look_time) = (now, Instant::now());
         }
