@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_read_fails_for_nobody_else() {
+    async fn a_failed_read_fails_for_no_other_task() {
         let cache = SharedReads::new(2);
         let failing = async {
             yield_now().await;

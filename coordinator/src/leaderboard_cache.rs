@@ -158,8 +158,8 @@ impl Leaderboard {
         aside(move || Ok(Self::ranked(progress, common, roster, contestants))).await
     }
 
-    /// The leaderboard of the same edition with its current standings. With low priority if nobody
-    /// waits for it.
+    /// The leaderboard of the same edition with its current standings. With low priority if no
+    /// request waits for it.
     async fn again(
         self: &Arc<Self>,
         pool: &PgPool,

@@ -1,5 +1,5 @@
-//! Reads a record on a thread of its own, while another thread replays what was read before. To
-//! decompress a long record takes a third of the time of its replay.
+//! Reads a record on another thread, while the caller replays what was read before. To decompress a
+//! long record takes a third of the time of its replay.
 
 use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -23,7 +23,7 @@ pub fn read_ahead<T>(text: impl Read + Send, read: impl FnOnce(AheadReader) -> T
     })
 }
 
-/// Sends the pieces of a text until it ends, an error occurs or nobody receives them.
+/// Sends the pieces of a text until it ends, an error occurs or the receiver is gone.
 fn send(mut text: impl Read, pieces: &SyncSender<io::Result<Vec<u8>>>) {
     loop {
         let mut piece = Vec::with_capacity(PIECE_BYTES);

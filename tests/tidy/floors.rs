@@ -53,7 +53,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (
         "replay/src",
         &[
-            "chunk compression draw plain_line transcript visible_text",
+            "chunk compression draw plain_line read_ahead seal transcript visible_text",
             "other_package record_line",
             "lines steps_builder",
             "recorded_steps render verify write",

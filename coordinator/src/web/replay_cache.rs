@@ -4,7 +4,8 @@
 //! steps, one after the other. So a replay renders several chunks of steps at once and caches them
 //! as the browser receives them ([`arbiter_replay::ChunkEncoder`]); the next thousand steps need no
 //! replay. The key is the hash of the record, of whose private lines the viewer may see, and of the
-//! shown names. Access is checked before, for every request. The least recently used replay is evicted first.
+//! shown names. Access is checked before, for every request. The least recently used replay is
+//! evicted first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
