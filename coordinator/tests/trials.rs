@@ -264,6 +264,31 @@ async fn a_bot_that_never_entered_takes_its_short_name_from_no_other() {
     assert_eq!(with_owners().await, ["ada/nf", "bob/mine", "bob/nf", "mine"]);
 }
 
+#[tokio::test]
+async fn a_failed_trial_keeps_a_plain_name_for_no_owner() {
+    let fixture = Fixture::new().await;
+    let pool = &fixture.database.pool;
+    let queue = fixture.queue();
+    let (olga, _) = access::create(pool, Role::Organiser, "olga", START).await.unwrap();
+    let bot = bots::create(pool, fixture.cup, Some(fixture.owner), "zap", START).await.unwrap();
+    let owner = async || bots::find(pool, fixture.cup, "zap").await.unwrap().unwrap().owner;
+    let end = async |verdict: Option<&str>| {
+        let lease = fixture.claim().await.unwrap();
+        queue.end_trial(&fixture.outcome(lease, verdict), b"built", START).await.unwrap();
+    };
+    fixture.submit_to(bot, 1).await;
+    assert!(!bots::take_over(pool, bot, olga).await.unwrap(), "its trial is still to come");
+    end(Some("it forfeits")).await;
+    assert!(bots::take_over(pool, bot, olga).await.unwrap());
+    assert_eq!(owner().await, Some(olga.0));
+    fixture.submit_to(bot, 2).await;
+    end(None).await;
+    assert!(!bots::take_over(pool, bot, fixture.owner).await.unwrap(), "it has entered");
+    assert_eq!(owner().await, Some(olga.0));
+    let house = bots::create(pool, fixture.cup, None, "house", START).await.unwrap();
+    assert!(!bots::take_over(pool, house, olga).await.unwrap(), "house bots have no owner");
+}
+
 /// The numbers of the bot's versions, and the states of their trials.
 async fn listed_versions(fixture: &Fixture) -> Vec<(i32, TrialState)> {
     let pool = &fixture.database.pool;

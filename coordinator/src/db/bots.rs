@@ -132,6 +132,18 @@ pub async fn named(
     query.fetch_all(db).await
 }
 
+/// Gives a bot of another owner to this one if all its versions failed their trials: a failed trial
+/// reserves no name. House bots have no owner and keep it so. Returns whether the owner changed.
+pub async fn take_over(db: impl PgExecutor<'_>, bot: BotId, owner: TokenId) -> Result<bool> {
+    let statement = "
+        UPDATE bots SET owner = $2
+        WHERE id = $1 AND owner <> $2
+          AND NOT EXISTS (
+              SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id
+              WHERE v.bot = $1 AND t.state IS DISTINCT FROM 'failed')";
+    Ok(sqlx::query(statement).bind(bot).bind(owner).execute(db).await?.rows_affected() == 1)
+}
+
 /// The name of the bot that has the same name in matches as `name`, where a dot stands for the
 /// slash.
 pub async fn same_in_matches(

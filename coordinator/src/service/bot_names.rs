@@ -130,7 +130,11 @@ impl Service {
     ) -> Result<bots::Bot> {
         let plain = bots::find_locked(&mut *db, tournament.id, &submission.bot).await?;
         if let Some(bot) = plain.filter(|bot| principal.owns(bot)) {
-            return check_house(principal, submission, bot);
+            let mut bot = check_house(principal, submission, bot)?;
+            if bots::take_over(&mut *db, bot.id, principal.id).await? {
+                bot.owner = Some(principal.id.0);
+            }
+            return Ok(bot);
         }
         let name = own_name(&mut *db, principal, &submission.bot).await?;
         if let Some(bot) = bots::find_locked(&mut *db, tournament.id, name.as_str()).await? {

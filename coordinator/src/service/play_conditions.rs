@@ -39,6 +39,7 @@ impl PlayConditions {
         let values = file.params.values();
         let value_of = |param: &ParamInfo| {
             let value = match values.get(&param.key)? {
+                _ if param.key == file.board_key() && !file.boards.is_empty() => boards(file),
                 Value::Text(text) => text.clone(),
                 value => value.to_string(),
             };
@@ -47,6 +48,14 @@ impl PlayConditions {
         let params = file.params.game().params.iter().filter_map(value_of).collect();
         let TournamentFile { clock, limits, ponder, .. } = *file;
         Self { params, clock, limits, ponder, workers: None }
+    }
+}
+
+/// The boards of the schedule, which replace the parameter.
+fn boards(file: &TournamentFile) -> String {
+    match &file.boards[..] {
+        [board] => board.clone(),
+        boards => format!("{} (each pair meets on each)", boards.join(", ")),
     }
 }
 

@@ -232,7 +232,8 @@ fn freeze_effect(freeze: Option<Moment>, lifted: bool) -> String {
         }
         (None, true) => "everyone sees the newest leaderboard again at once".to_owned(),
         (Some(freeze), false) => format!(
-            "from {freeze} until the tournament is over only organisers see newer leaderboards"
+            "from {freeze} until the tournament is over only organisers see editions that are not \
+             complete by then"
         ),
         (None, false) => "the leaderboard is never frozen".to_owned(),
     }

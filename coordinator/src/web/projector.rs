@@ -22,7 +22,7 @@ use super::match_page::{Replay, match_name};
 use super::session::{Anonymous, Session};
 use super::tournament_links::TournamentLinks;
 use super::{bare_page, layout, leaderboard, sse};
-use crate::service::ErrorKind;
+use crate::service::{ErrorKind, TournamentHeading};
 
 /// Rows of the leaderboard.
 const ROWS: u32 = 16;
@@ -69,14 +69,20 @@ pub(super) async fn show(
         Some(_) => None,
     };
     let links = TournamentLinks::of(&session.service, &tournament).await?;
-    let title = session.service.tournament_heading(&tournament).await?.title;
+    let TournamentHeading { title, frozen_since, .. } =
+        session.service.tournament_heading(&tournament).await?;
     let live = format!("/t/{tournament}/projector/live");
     let body = html! {
         section aria-labelledby="top" {
             h1 #top { (title) }
             @match &board {
                 Some(board) => div data-live=(live) { (standings(&links, board)) },
-                None => p { "There is no leaderboard yet." },
+                None => @if let Some(since) = frozen_since {
+                    p.notice.frozen {
+                        "Leaderboards are frozen since " (layout::time(since))
+                        " until the tournament is over."
+                    }
+                } @else { p { "There is no leaderboard yet." } },
             }
         }
         section aria-label="Replay" {
@@ -94,7 +100,9 @@ pub(super) async fn show(
                 }
                 None => {
                     @if let Some(reason) = hidden { p { (layout::sentence(reason)) } }
-                    @else { p { "No match with a public replay has been played yet." } }
+                    @else if frozen_since.is_some() {
+                        p { "Replays of later matches are shown when the tournament is over." }
+                    } @else { p { "No match with a public replay has been played yet." } }
                 }
             }
         }

@@ -116,7 +116,11 @@ fn no_leaderboard(details: &Tournament, reason: &str, is_organiser: bool) -> Mar
         @if !description.is_empty() {
             article.guide { (markdown::render(description, "description-")) }
         }
-        h2 { @if is_open { "No leaderboard yet" } @else { "No leaderboard" } }
+        h2 {
+            @if is_open && !details.freeze_notice.is_empty() { "No leaderboard before the freeze" }
+            @else if is_open { "No leaderboard yet" }
+            @else { "No leaderboard" }
+        }
         @if details.editions.is_empty() {
             (nothing_played(details, "No edition has been started", is_organiser))
         } @else { p { (layout::sentence(reason)) } }

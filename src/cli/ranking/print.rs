@@ -75,10 +75,11 @@ fn provisional(page: &GetRankingResponse, estimate: Option<&str>) -> Option<Stri
     let EditionProgress { edition, matches: all, counted } = page.running?;
     let all = matches(all);
     let estimate = estimate.map(|estimate| format!(", {estimate}")).unwrap_or_default();
-    Some(format!(
-        "edition {edition} is running, {counted} of {all} counted{estimate}; show it with \
-         --edition {edition}"
-    ))
+    // While leaderboards are frozen, the command would be refused.
+    let is_frozen = !page.freeze_notice.is_empty();
+    let hint =
+        if is_frozen { String::new() } else { format!("; show it with --edition {edition}") };
+    Some(format!("edition {edition} is running, {counted} of {all} counted{estimate}{hint}"))
 }
 
 /// The range of the shown places; `None` if all are shown.

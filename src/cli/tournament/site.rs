@@ -91,10 +91,19 @@ impl SiteExport<'_> {
 
     async fn fetch(&self, server: &Server) -> Result<Fetched, Failure> {
         let name = self.data.tournament.clone();
-        let ranking = board(server, &name, self.data.edition).await?;
-        let edition = Some(ranking.edition);
         let request = GetTournamentRequest { tournament: name.clone(), edition: None };
         let tournament = server.send(request).await?;
+        let ranking = match board(server, &name, self.data.edition).await {
+            Err(Failure::Refused(_)) if !tournament.freeze_notice.is_empty() => {
+                return Err(Failure::Negative(format!(
+                    "the leaderboards of {name} are {}, and this edition was not complete before; \
+                     a site shows only what everyone sees, so export it then",
+                    tournament.freeze_notice
+                )));
+            }
+            ranking => ranking?,
+        };
+        let edition = Some(ranking.edition);
         let request = ListBotsRequest { tournament: name.clone() };
         let bots = server.send(request).await?.bots;
         let request = CertifyEditionRequest {

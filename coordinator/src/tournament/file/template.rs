@@ -67,7 +67,11 @@ const SUBMISSIONS: &[Key] = &[
     ("window", "", "versions that enter within this time share one edition"),
     ("per_hour", "", "submissions of an owner in an hour; 0: no limit"),
     ("closes", "\"2027-03-01T12:00:00Z\"", "when entry closes; default: with the tournament"),
-    ("freeze", "\"2027-03-01T10:00:00Z\"", "from when on the public sees no newer leaderboard"),
+    (
+        "freeze",
+        "\"2027-03-01T10:00:00Z\"",
+        "from when on the public sees only editions that were complete",
+    ),
     ("separate_owners", "", "foursomes: two bots of an owner never share a table"),
     ("stand_down_percent", "", "suspends a bot that forfeits more of its matches; 100: never"),
     ("stand_down_after", "", "the number of matches before which no bot is suspended"),
