@@ -32,8 +32,7 @@ pub(crate) fn read(
     let mut steps =
         RecordedSteps { builder, due: None, frame: None, spent: None, time: Micros::ZERO };
     loop {
-        let text = lines.peek()?.to_owned();
-        if let Some(line) = Line::parse(&text) {
+        if let Some(line) = Line::parse(lines.peek()?) {
             lines.next_text()?;
             if line.seat().is_some_and(|seat| !Seat::all(seats).any(|other| other == seat)) {
                 return Err(lines.difference("a seat that the match does not have"));
@@ -41,12 +40,13 @@ pub(crate) fn read(
             steps.read(line);
             continue;
         }
+        let seal = lines.seal();
+        let text = lines.next_text()?;
         let footer: Footer = serde_json::from_str(&text)
             .map_err(|_| lines.difference(format!("not a valid line: {text}")))?;
-        if footer.seal != lines.seal().to_string() {
+        if footer.seal != seal.to_string() {
             return Err(lines.difference("the record was edited: its seal is another one"));
         }
-        lines.next_text()?;
         lines.end()?;
         if footer.scores.len() != seats || footer.forfeits.len() != seats {
             return Err(lines.difference("the last line has another number of seats"));

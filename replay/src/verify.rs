@@ -352,9 +352,8 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
         transcript: TranscriptHash,
     ) -> Result<usize, Difference> {
         let mut last_seat = 0;
-        let text = loop {
-            let text = self.lines.peek()?.to_owned();
-            match Line::parse(&text) {
+        loop {
+            match Line::parse(self.lines.peek()?) {
                 Some(Line::Stderr { seat, text, dropped })
                     if (last_seat + 1..=standings.len()).contains(&usize::from(seat.number())) =>
                 {
@@ -363,11 +362,11 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                     self.emit(ReplayEvent::Stderr { seat, text: &text, dropped });
                 }
                 Some(line) => return Err(self.mismatch("the end of the match", &line)),
-                None => break text,
+                None => break,
             }
-        };
+        }
         let expected = Footer::new(standings, transcript, self.lines.seal());
-        self.lines.next_text()?;
+        let text = self.lines.next_text()?;
         if serde_json::to_string(&expected).ok().as_deref() != Some(text.as_str()) {
             return Err(self.lines.difference(footer_difference(&text, &expected)));
         }

@@ -125,7 +125,7 @@ pub async fn named(
             SELECT FROM versions v LEFT JOIN trials t ON t.version = v.id
             WHERE v.bot = b.id AND (t.state IS NULL OR t.state = 'passed')) AS has_entered
         FROM bots b
-        WHERE b.tournament = $1 AND $2 IN (b.name, substring(b.name from '[^/]*$'))
+        WHERE b.tournament = $1 AND $2 IN (b.name, substr(b.name, strpos(b.name, '/') + 1))
         ORDER BY b.name = $2 DESC, coalesce(b.owner = $3, false) DESC, has_entered DESC, b.id
         LIMIT 10";
     let query = sqlx::query_as(statement).bind(tournament).bind(name).bind(caller);

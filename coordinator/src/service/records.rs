@@ -171,11 +171,17 @@ impl HeldRecord {
 struct ReadRecord {
     /// The compressed record, also what the caller may not see.
     whole: Vec<u8>,
-    /// Whether the caller may see the private lines of each seat. A caller who may see none is a
-    /// public reader.
+    /// Whether the caller may see the private lines of each seat.
     visible: Vec<bool>,
     /// The permit of a public reader.
     permit: Option<OwnedSemaphorePermit>,
+}
+
+impl ReadRecord {
+    /// Whether its reader may see the private lines of no seat.
+    fn is_public(&self) -> bool {
+        !self.visible.contains(&true)
+    }
 }
 
 /// The record of a match for a replay. Only what its reader may see can be read.
@@ -252,8 +258,9 @@ impl Service {
     /// The compressed record of a match, as the caller may see it.
     pub(crate) async fn record(&self, caller: &Caller, name: &str) -> Result<HeldRecord> {
         let name: MatchName = name.parse()?;
-        let ReadRecord { whole, visible, permit } = self.read_record(caller, &name).await?;
-        let is_public = !visible.contains(&true);
+        let read = self.read_record(caller, &name).await?;
+        let is_public = read.is_public();
+        let ReadRecord { whole, visible, permit } = read;
         let (bytes, _permit) = if visible.contains(&false) {
             redact(&name, whole, visible, permit).await?
         } else {
@@ -264,9 +271,10 @@ impl Service {
 
     /// The record of a match for a replay, which redacts it while it reads it.
     pub(crate) async fn replay_record(&self, caller: &Caller, name: &str) -> Result<ReplayRecord> {
-        let ReadRecord { whole, visible, permit: _permit } =
-            self.read_record(caller, &name.parse()?).await?;
-        let whole = self.hold_record(whole, !visible.contains(&true)).await?;
+        let read = self.read_record(caller, &name.parse()?).await?;
+        let is_public = read.is_public();
+        let ReadRecord { whole: bytes, visible, permit: _permit } = read;
+        let whole = self.hold_record(bytes, is_public).await?;
         Ok(ReplayRecord { whole, visible })
     }
 
