@@ -1,6 +1,6 @@
 //! Replays as pages of the same style as those of the web interface.
 
-use std::io::BufRead;
+use std::io::Read;
 
 use arbiter_coordinator::web::style;
 use arbiter_games::Games;
@@ -14,7 +14,7 @@ use arbiter_replay::{Difference, PageOptions, ShownNames};
 /// The first difference between the record and the rules.
 pub(crate) fn replay_page(
     games: &Games,
-    record: impl BufRead,
+    record: impl Read + Send,
     title: Option<&str>,
     back: Option<(&str, &str)>,
     names: &ShownNames,

@@ -63,6 +63,7 @@ fn edits(record: &str, lines: &[&str]) -> Vec<String> {
     let last = lines.len() - 1;
     let mut edits = vec![String::new(), record.trim_end().to_owned(), format!("{record}{record}")];
     edits.extend([format!("{record}\n"), format!("\n{record}"), record.replace('\n', "\r\n")]);
+    edits.extend(["abc", " ", "\0", lines[0].trim_end()].map(|more| format!("{record}{more}")));
     // Cut anywhere, or with a line missing, doubled, or in another's place.
     for cut in [1, 2, lines.len() / 2, last] {
         edits.push(lines[..cut].concat());

@@ -6,17 +6,16 @@
 //! A record is a stream of JSON lines ([docs/records.md]). Only the compressed result is held in
 //! memory.
 
-use std::io::{self, BufRead, Read, Write as _};
+use std::io::{self, Read, Write as _};
+use std::mem;
 
-use arbiter_replay::{MAX_LINE, SealHasher};
+use arbiter_replay::{LineBlocks, LineError, ReadLines, SealHasher};
+use memchr::memchr_iter;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 /// The zstd level. It is low, because the result is sent only once.
 const COMPRESSION_LEVEL: i32 = 1;
-
-/// The approximate size of what is redacted at once, in bytes.
-const PIECE_BYTES: usize = 64 << 10;
 
 /// Why a record cannot be redacted.
 #[derive(Debug, Error)]
@@ -43,26 +42,15 @@ pub fn redact(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, RedactError> {
 
 /// Whether a compressed record has lines that [`redact_line`] removes or changes.
 fn has_private_lines(packed: &[u8], visible: &[bool]) -> Result<bool, RedactError> {
-    let mut lines = arbiter_replay::unpack(packed)?;
-    let mut text = String::new();
-    let mut is_over = false;
-    for number in 1.. {
-        text.clear();
-        if lines.by_ref().take(MAX_LINE).read_line(&mut text)? == 0 {
-            return if is_over { Ok(false) } else { Err(RedactError::Malformed(number)) };
-        }
-        let malformed = || RedactError::Malformed(number);
-        let text = text.strip_suffix('\n').filter(|_| !is_over).ok_or_else(malformed)?;
-        if is_dialogue(text) {
-            continue;
-        }
-        let line: Map<String, Value> = serde_json::from_str(text).map_err(|_| malformed())?;
-        is_over = line.contains_key("over");
-        if redact_line(text, line, visible).as_deref() != Some(text) {
-            return Ok(true);
+    let mut lines = open(packed, visible)?;
+    let mut block = String::new();
+    while !lines.is_redacted {
+        lines.read(&mut block)?;
+        if block.is_empty() {
+            return Ok(false);
         }
     }
-    unreachable!("a record has fewer lines than usize::MAX")
+    Ok(true)
 }
 
 /// Whether a line is a message or a reply, which are never private.
@@ -80,43 +68,46 @@ fn behind_digits(text: &str) -> &str {
 }
 
 fn remove_private_lines(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, RedactError> {
-    let mut text = open(packed, visible)?;
+    let mut lines = open(packed, visible)?;
     let mut redacted = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
-    while text.fill()? {
-        redacted.write_all(&text.lines)?;
+    let mut block = String::new();
+    loop {
+        lines.read(&mut block)?;
+        if block.is_empty() {
+            return Ok(redacted.finish()?);
+        }
+        redacted.write_all(block.as_bytes())?;
     }
-    Ok(redacted.finish()?)
 }
 
-/// The text of a compressed record as the owner of the seats for which `visible` is true may see
-/// it. Reading it does what [`redact`] does, without compressing the result. The seal of a record
-/// without private lines remains as it is, right or wrong.
-pub(crate) fn visible_text<'a>(
+/// The lines of a compressed record as the owner of the seats for which `visible` is true may see
+/// them. Reading them does what [`redact`] does, without compressing the result. The seal of a
+/// record without private lines remains as it is, right or wrong.
+pub(crate) fn visible_lines<'a>(
     packed: &'a [u8],
     visible: &'a [bool],
-) -> io::Result<impl Read + Send + 'a> {
+) -> io::Result<impl ReadLines + Send + 'a> {
     open(packed, visible)
 }
 
 fn open<'a>(
     packed: &'a [u8],
     visible: &'a [bool],
-) -> io::Result<VisibleText<'a, impl BufRead + Send + 'a>> {
-    Ok(VisibleText {
-        record: arbiter_replay::unpack(packed)?,
+) -> io::Result<VisibleLines<'a, impl Read + Send + 'a>> {
+    Ok(VisibleLines {
+        record: LineBlocks::new(arbiter_replay::unpack(packed)?),
         visible,
         number: 0,
         is_over: false,
         is_redacted: false,
         seal: SealHasher::default(),
-        lines: Vec::new(),
-        position: 0,
+        redacted: String::new(),
     })
 }
 
 /// Reads a record and redacts it.
-struct VisibleText<'a, R> {
-    record: R,
+struct VisibleLines<'a, R> {
+    record: LineBlocks<R>,
     visible: &'a [bool],
     /// The number of lines read so far.
     number: usize,
@@ -126,70 +117,92 @@ struct VisibleText<'a, R> {
     is_redacted: bool,
     /// Of the redacted lines.
     seal: SealHasher,
-    /// Redacted lines, of which those from `position` on were not read.
-    lines: Vec<u8>,
-    position: usize,
+    /// The redacted lines of a block, if one was removed or changed.
+    redacted: String,
 }
 
-impl<R: BufRead> VisibleText<'_, R> {
-    /// Replaces `lines` by the next ones. Returns false at the end of the record.
-    fn fill(&mut self) -> Result<bool, RedactError> {
-        self.lines.clear();
-        self.position = 0;
-        let mut text = String::new();
-        while self.lines.len() < PIECE_BYTES && self.read_line(&mut text)? {}
-        Ok(!self.lines.is_empty())
+impl<R: Read> ReadLines for VisibleLines<'_, R> {
+    fn read_lines(&mut self, block: &mut String) -> Result<(), LineError> {
+        self.read(block).map_err(|error| LineError::Unreadable(io::Error::other(error)))
     }
+}
 
-    /// Reads a line of the record into `text` and adds what remains of it to `lines`. Returns false
-    /// at the end of the record.
-    fn read_line(&mut self, text: &mut String) -> Result<bool, RedactError> {
-        text.clear();
-        self.number += 1;
-        let malformed = || RedactError::Malformed(self.number);
-        if self.record.by_ref().take(MAX_LINE).read_line(text)? == 0 {
-            // A record without its last line is incomplete.
-            return if self.is_over { Ok(false) } else { Err(malformed()) };
-        }
-        let text = text.strip_suffix('\n').filter(|_| !self.is_over).ok_or_else(malformed)?;
-        if is_dialogue(text) {
-            self.add(text);
-            return Ok(true);
-        }
-        let mut line: Map<String, Value> = serde_json::from_str(text).map_err(|_| malformed())?;
-        self.is_over = line.contains_key("over");
-        if self.is_over {
-            if self.is_redacted {
-                line.insert("seal".to_owned(), self.seal.seal().to_hex().as_str().into());
-                self.add(&Value::from(line).to_string());
-            } else {
-                self.add(text);
+impl<R: Read> VisibleLines<'_, R> {
+    /// Replaces `block` by the next redacted lines. It is empty at the end of the record.
+    fn read(&mut self, block: &mut String) -> Result<(), RedactError> {
+        loop {
+            let malformed = RedactError::Malformed(self.number + 1);
+            match self.record.read_lines(block) {
+                Ok(()) => {}
+                Err(LineError::Unreadable(error)) => return Err(error.into()),
+                Err(LineError::NotUtf8 | LineError::TooLong | LineError::Incomplete) => {
+                    return Err(malformed);
+                }
             }
-            return Ok(true);
+            if block.is_empty() {
+                // A record without its last line is incomplete.
+                return if self.is_over { Ok(()) } else { Err(malformed) };
+            }
+            self.redact_block(block)?;
+            if !block.is_empty() {
+                return Ok(());
+            }
         }
-        let redacted = redact_line(text, line, self.visible);
-        self.is_redacted |= redacted.as_deref() != Some(text);
-        if let Some(redacted) = redacted {
-            self.add(&redacted);
-        }
-        Ok(true)
     }
 
-    fn add(&mut self, line: &str) {
-        self.seal.add_line(line);
-        self.lines.extend_from_slice(line.as_bytes());
-        self.lines.push(b'\n');
-    }
-}
-
-impl<R: BufRead> Read for VisibleText<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.position == self.lines.len() {
-            self.fill().map_err(io::Error::other)?;
+    /// Redacts the lines of a block. Almost all of them are messages and replies, so a block rarely
+    /// changes.
+    fn redact_block(&mut self, block: &mut String) -> Result<(), RedactError> {
+        self.redacted.clear();
+        // What precedes this was redacted.
+        let mut done = 0;
+        let mut begin = 0;
+        for newline in memchr_iter(b'\n', block.as_bytes()) {
+            let text = &block[begin..newline];
+            self.number += 1;
+            if self.is_over {
+                return Err(RedactError::Malformed(self.number));
+            }
+            if !is_dialogue(text) {
+                let before = &block[done..begin];
+                if let Some(redacted) = self.redact_line(text, before)? {
+                    self.redacted.push_str(before);
+                    self.redacted.push_str(&redacted);
+                    done = newline + 1;
+                }
+            }
+            begin = newline + 1;
         }
-        let count = (&self.lines[self.position..]).read(buffer)?;
-        self.position += count;
-        Ok(count)
+        if done > 0 {
+            self.redacted.push_str(&block[done..]);
+            mem::swap(block, &mut self.redacted);
+        }
+        if !self.is_over {
+            self.seal.add_lines(block);
+        }
+        Ok(())
+    }
+
+    /// What remains of a line, with its newline: nothing if it is private. `None` if the line does
+    /// not change. The lines of the block before it are `redacted` and `before`.
+    fn redact_line(&mut self, text: &str, before: &str) -> Result<Option<String>, RedactError> {
+        let line: Result<Map<String, Value>, _> = serde_json::from_str(text);
+        let mut line = line.map_err(|_| RedactError::Malformed(self.number))?;
+        self.is_over = line.contains_key("over");
+        if !self.is_over {
+            let redacted = redact_line(text, line, self.visible);
+            let is_same = redacted.as_deref() == Some(text);
+            self.is_redacted |= !is_same;
+            let redacted = redacted.map(|text| text + "\n").unwrap_or_default();
+            return Ok(Some(redacted).filter(|_| !is_same));
+        }
+        if !self.is_redacted {
+            return Ok(None);
+        }
+        self.seal.add_lines(&self.redacted);
+        self.seal.add_lines(before);
+        line.insert("seal".to_owned(), self.seal.seal().to_hex().as_str().into());
+        Ok(Some(Value::from(line).to_string() + "\n"))
     }
 }
 
@@ -225,9 +238,21 @@ mod tests {
 
     fn redacted(record: &[u8], visible: &[bool]) -> Vec<String> {
         let text = zstd::decode_all(&redact(record, visible).unwrap()[..]).unwrap();
-        let read = io::read_to_string(visible_text(record, visible).unwrap()).unwrap();
+        let read = read_all(visible_lines(record, visible).unwrap()).unwrap();
         assert_eq!(read.as_bytes(), text, "replays show what downloads have");
         String::from_utf8(text).unwrap().lines().map(ToOwned::to_owned).collect()
+    }
+
+    fn read_all(mut lines: impl ReadLines) -> Result<String, LineError> {
+        let mut text = String::new();
+        let mut block = String::new();
+        loop {
+            lines.read_lines(&mut block)?;
+            if block.is_empty() {
+                return Ok(text);
+            }
+            text.push_str(&block);
+        }
     }
 
     #[test]
@@ -266,7 +291,7 @@ mod tests {
     fn a_malformed_record_is_refused() {
         let refusal = |record: &[u8]| {
             let error = redact(record, &[true, false]).unwrap_err().to_string();
-            let read = visible_text(record, &[true, false]).and_then(io::read_to_string);
+            let read = read_all(visible_lines(record, &[true, false]).unwrap());
             let reason = error.trim_start_matches("cannot decompress the record: ");
             assert!(read.unwrap_err().to_string().contains(reason), "{error}");
             error

@@ -90,7 +90,7 @@ pub(crate) use own_bots::{OwnBot, OwnMatch};
 pub(crate) use play_conditions::{ConnectedWorkers, PlayConditions};
 pub(crate) use rankings::place;
 pub(crate) use received_bundle::MAX_BUNDLE;
-pub(crate) use records::{HeldRecord, ReplayRecord};
+pub(crate) use records::{HeldRecord, RecordKey, ReplayRecord};
 pub(crate) use reports::{Delivery, DeliveryContents};
 pub use set_aside_matches::SetAsideGroup;
 pub(crate) use tournament_heading::{RoundsView, TournamentHeading, schedule_in, unit_of};

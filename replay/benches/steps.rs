@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{ExpectedReply, Games, Seed, wojna};
 use arbiter_replay::{
-    ChunkEncoder, PageOptions, STEPS_PER_CHUNK, STYLE, ShownNames, read_ahead, replay_page, unpack,
-    verify, visit_steps,
+    LineBlocks, PageOptions, STEPS_PER_CHUNK, STYLE, ShownNames, render_chunks, replay_page,
+    unpack, verify,
 };
 
 #[path = "../tests/support/mod.rs"]
@@ -23,8 +23,8 @@ mod support;
 const REPETITIONS: usize = 5;
 /// The target for opening a replay, in milliseconds.
 const TARGET: u128 = 300;
-/// The chunks that a server renders when it opens a replay, as `CHUNKS_PER_REPLAY` there.
-const CHUNKS: usize = 32;
+/// The chunks that a server renders when it opens a replay, as `FIRST_CHUNKS` there.
+const CHUNKS: usize = 8;
 
 fn main() {
     let record = longest_match();
@@ -32,19 +32,12 @@ fn main() {
     let games = Games::built_in();
     let base = shortest(|| read(&packed));
     let names = ShownNames::new();
-    let opened = |from: usize| {
-        let mut encoder = ChunkEncoder::default();
-        let text = unpack(&packed).expect("it was compressed");
-        let steps = from..from + CHUNKS * STEPS_PER_CHUNK;
-        let overview = read_ahead(text, |text| {
-            visit_steps(&games, text, (steps, &names), |names, step| {
-                encoder.push(step.render(names).into_string());
-            })
-        });
-        let overview = overview.expect("a thread can start");
-        (overview.expect("it is a record").total, encoder.finish().expect("memory is enough"))
+    let opened = |chunk: usize| {
+        let requested = chunk..chunk + CHUNKS;
+        let lines = LineBlocks::new(unpack(&packed).expect("it was compressed"));
+        render_chunks(&games, lines, (requested, &names)).expect("it is a record")
     };
-    let total = opened(0).0;
+    let total = opened(0).overview.total;
     let lines = record.split(|byte| *byte == b'\n').count() - 1;
     println!("{total} steps, {lines} lines, {} bytes, {} compressed", record.len(), packed.len());
     println!("read and hashed: {} ms", base.as_millis());
@@ -56,7 +49,7 @@ fn main() {
     };
     report("verified", shortest(|| verify(&games, unpack(&packed).expect("compressed")).is_ok()));
     for (name, from) in [("beginning", 0), ("middle", total / 2), ("end", total - 1)] {
-        report(&format!("opened at the {name}"), shortest(|| opened(from)));
+        report(&format!("opened at the {name}"), shortest(|| opened(from / STEPS_PER_CHUNK)));
     }
     let start = Instant::now();
     let options = PageOptions { title: None, names: &names, style: STYLE, back: None };

@@ -31,13 +31,6 @@ const MAX_SEARCH: usize = 48;
 /// both: a reply of tricks has 200 tokens, and most of them change.
 const MAX_LENGTH: usize = 1024;
 
-/// Encodes a chunk of consecutive steps.
-#[derive(Debug, Default)]
-pub struct ChunkEncoder {
-    items: Vec<Item>,
-    previous: String,
-}
-
 /// A step of a chunk.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
@@ -58,32 +51,23 @@ enum Operation {
     Insert(String),
 }
 
-impl ChunkEncoder {
-    /// The number of steps so far.
-    pub fn steps(&self) -> usize {
-        self.items.len()
-    }
-
-    /// Adds the HTML of the next step.
-    pub fn push(&mut self, html: String) {
-        self.items.push(if self.items.is_empty() {
-            Item::Whole(html.clone())
-        } else {
-            Item::Changes(changes(&self.previous, &html))
+/// Encodes the HTML of consecutive steps.
+///
+/// # Errors
+/// If the compressor fails.
+pub(crate) fn encode_chunk(steps: impl Iterator<Item = String>) -> io::Result<Vec<u8>> {
+    let mut items = Vec::new();
+    let mut previous: Option<String> = None;
+    for html in steps {
+        items.push(match previous {
+            Some(previous) => Item::Changes(changes(&previous, &html)),
+            None => Item::Whole(html.clone()),
         });
-        self.previous = html;
+        previous = Some(html);
     }
-
-    /// The chunk. The encoder is empty afterwards.
-    ///
-    /// # Errors
-    /// If the compressor fails.
-    pub fn finish(&mut self) -> io::Result<Vec<u8>> {
-        let items = std::mem::take(&mut self.items);
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(&serde_json::to_vec(&items)?)?;
-        gzip.finish()
-    }
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&serde_json::to_vec(&items)?)?;
+    gzip.finish()
 }
 
 /// The HTML of the steps of a chunk.
@@ -237,17 +221,12 @@ mod tests {
 
     use super::*;
 
-    fn encode(steps: &[String]) -> Vec<u8> {
-        let mut encoder = ChunkEncoder::default();
-        steps.iter().cloned().for_each(|step| encoder.push(step));
-        encoder.finish().unwrap()
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
         #[test]
         fn a_decoded_chunk_has_the_steps_that_were_encoded(steps in steps()) {
-            assert_eq!(decode_chunk(&encode(&steps)).unwrap(), steps);
+            let chunk = encode_chunk(steps.iter().cloned()).unwrap();
+            assert_eq!(decode_chunk(&chunk).unwrap(), steps);
         }
     }
 

@@ -12,6 +12,7 @@
 mod chunk;
 mod compression;
 mod draw;
+mod line_blocks;
 mod lines;
 mod other_package;
 mod page;
@@ -20,6 +21,7 @@ mod read_ahead;
 mod record_line;
 mod recorded_steps;
 mod render;
+mod render_chunks;
 mod seal;
 mod steps;
 mod steps_builder;
@@ -29,14 +31,16 @@ mod viewer;
 mod visible_text;
 mod write;
 
-pub use chunk::{ChunkEncoder, STEPS_PER_CHUNK, decode_chunk};
+pub use chunk::{STEPS_PER_CHUNK, decode_chunk};
 pub use compression::{MAX_LINE, MAX_RECORD, MAX_WINDOW_LOG, unpack, unpack_from};
 pub use draw::{Picture, draw};
+pub use line_blocks::{LineBlocks, LineError, ReadLines};
 pub use lines::Difference;
 pub use other_package::with_package;
 pub use page::{PageOptions, replay_page};
 pub use read_ahead::{AheadReader, read_ahead};
 pub use record_line::{Footer, Header, Line, RECORD_VERSION, RecordedPackage, SeatLine};
+pub use render_chunks::{RenderedChunks, render_chunks};
 pub use seal::SealHasher;
 pub use steps::{steps, visit_steps};
 pub use steps_builder::{

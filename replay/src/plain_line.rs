@@ -27,12 +27,12 @@ impl<'a> PlainLine<'a> {
         let time = Micros(time);
         let seat = Seat::from_index(usize::from(u8::try_from(seat).ok()?.checked_sub(1)?));
         if let Some(rest) = rest.strip_prefix(",\"send\":\"") {
-            let text = rest.strip_suffix("\"}").filter(|text| is_plain(text))?;
+            let text = rest.strip_suffix("\"}").filter(|text| text.bytes().all(is_plain))?;
             return Some(Self { time, seat, text, spent: None });
         }
         let rest = rest.strip_prefix(",\"reply\":\"")?;
-        let (text, rest) = rest.split_once('"').filter(|(text, _)| is_plain(text))?;
-        let (wall, rest) = number(rest.strip_prefix(",\"wall_us\":")?)?;
+        let (text, rest) = rest.split_at(rest.bytes().position(|byte| !is_plain(byte))?);
+        let (wall, rest) = number(rest.strip_prefix("\",\"wall_us\":")?)?;
         let (cpu, rest) = number(rest.strip_prefix(",\"cpu_us\":")?)?;
         let spent = Some(TimeSpent { wall: Micros(wall), cpu: Micros(cpu) });
         (rest == "}").then_some(Self { time, seat, text, spent })
@@ -41,13 +41,17 @@ impl<'a> PlainLine<'a> {
 
 /// The number at the beginning of a text, and the rest.
 fn number(text: &str) -> Option<(i64, &str)> {
-    let end = text.bytes().position(|byte| !byte.is_ascii_digit())?;
-    let (digits, rest) = text.split_at(end);
-    let has_one_spelling = digits == "0" || !digits.starts_with('0');
-    Some((digits.parse().ok().filter(|_| has_one_spelling)?, rest))
+    let mut number = 0_i64;
+    let mut length = 0;
+    for byte in text.bytes().take_while(u8::is_ascii_digit) {
+        number = number.checked_mul(10)?.checked_add(i64::from(byte - b'0'))?;
+        length += 1;
+    }
+    let has_one_spelling = length == 1 || (length > 1 && !text.starts_with('0'));
+    has_one_spelling.then(|| (number, &text[length..]))
 }
 
-/// Whether JSON escapes no character of a text.
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
+/// Whether JSON does not escape a byte of a text.
+fn is_plain(byte: u8) -> bool {
+    byte >= b' ' && byte != b'"' && byte != b'\\'
 }

@@ -1,128 +1,123 @@
 //! Reads a record on another thread, while the caller replays what was read before. To decompress a
 //! long record takes a third of the time of its replay.
 
-use std::io::{self, BufRead, Read};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::io;
+use std::mem;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-/// The size of a piece, in bytes.
-const PIECE_BYTES: usize = 256 << 10;
-/// Pieces that wait to be read. They bound the memory.
-const WAITING_PIECES: usize = 4;
+use crate::line_blocks::{LineError, ReadLines};
 
-/// Calls `read` with a reader of the text, which another thread reads ahead.
+/// Blocks that wait to be read. They bound the memory.
+const WAITING_BLOCKS: usize = 4;
+
+/// Calls `read` with the lines, which another thread reads ahead.
 ///
 /// # Errors
-/// If no thread can be started. Errors of `text` are errors of the reader.
-pub fn read_ahead<T>(text: impl Read + Send, read: impl FnOnce(AheadReader) -> T) -> io::Result<T> {
+/// If no thread can be started. Errors of `lines` are errors of the reader.
+pub fn read_ahead<T>(
+    lines: impl ReadLines + Send,
+    read: impl FnOnce(AheadReader) -> T,
+) -> io::Result<T> {
     thread::scope(|scope| {
-        let (sender, pieces) = sync_channel(WAITING_PIECES);
+        let (sender, blocks) = sync_channel(WAITING_BLOCKS);
+        let (used, unused) = channel();
         let name = "record reader".to_owned();
-        thread::Builder::new().name(name).spawn_scoped(scope, move || send(text, &sender))?;
-        Ok(read(AheadReader { pieces, piece: Vec::new(), position: 0 }))
+        let send = move || send(lines, &sender, &unused);
+        thread::Builder::new().name(name).spawn_scoped(scope, send)?;
+        Ok(read(AheadReader { blocks, used }))
     })
 }
 
-/// Sends the pieces of a text until it ends, an error occurs or the receiver is gone.
-fn send(mut text: impl Read, pieces: &SyncSender<io::Result<Vec<u8>>>) {
+/// Sends blocks of lines until they end, an error occurs or the receiver is gone. Reuses the memory
+/// of blocks that were read.
+fn send(
+    mut lines: impl ReadLines,
+    blocks: &SyncSender<Result<String, LineError>>,
+    unused: &Receiver<String>,
+) {
     loop {
-        let mut piece = Vec::with_capacity(PIECE_BYTES);
-        let limit = u64::try_from(PIECE_BYTES).expect("it is small");
-        let result = text.by_ref().take(limit).read_to_end(&mut piece);
-        let is_last = !matches!(result, Ok(count) if count > 0);
-        // What was read before an error comes first.
-        if !piece.is_empty() && pieces.send(Ok(piece)).is_err() {
-            return;
-        }
-        if let Err(error) = result {
-            // The reader may have ended.
-            drop(pieces.send(Err(error)));
-        }
-        if is_last {
+        let mut block = unused.try_recv().unwrap_or_default();
+        let result = lines.read_lines(&mut block).map(|()| block);
+        let is_last = result.as_ref().map_or(true, String::is_empty);
+        // The receiver may be gone.
+        if blocks.send(result).is_err() || is_last {
             return;
         }
     }
 }
 
-/// A reader of a text that another thread reads.
+/// Lines that another thread reads.
 #[derive(Debug)]
 pub struct AheadReader {
-    pieces: Receiver<io::Result<Vec<u8>>>,
-    piece: Vec<u8>,
-    /// How much of the piece was consumed.
-    position: usize,
+    blocks: Receiver<Result<String, LineError>>,
+    /// Gives back the memory of blocks.
+    used: Sender<String>,
 }
 
-impl Read for AheadReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.fill_buf()?.read(buffer)?;
-        self.consume(count);
-        Ok(count)
-    }
-}
-
-impl BufRead for AheadReader {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.position == self.piece.len() {
-            // Without a sender the text has ended.
-            self.piece = self.pieces.recv().unwrap_or_else(|_| Ok(Vec::new()))?;
-            self.position = 0;
-        }
-        Ok(&self.piece[self.position..])
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.position += count;
+impl ReadLines for AheadReader {
+    fn read_lines(&mut self, block: &mut String) -> Result<(), LineError> {
+        // Without a receiver there are no more blocks to read.
+        drop(self.used.send(mem::take(block)));
+        // Without a sender the lines have ended.
+        *block = self.blocks.recv().unwrap_or_else(|_| Ok(String::new()))?;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
 
-    /// A text of this many bytes, and then an error.
-    struct Broken(usize);
+    /// These many blocks of one line, and then perhaps an error.
+    struct Numbers(usize, Option<LineError>);
 
-    impl Read for Broken {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            if self.0 == 0 {
-                return Err(io::Error::other("torn"));
+    impl ReadLines for Numbers {
+        fn read_lines(&mut self, block: &mut String) -> Result<(), LineError> {
+            block.clear();
+            if self.0 > 0 {
+                self.0 -= 1;
+                *block = format!("{}\n", self.0);
+                return Ok(());
             }
-            let count = buffer.len().min(self.0).min(1000);
-            buffer[..count].fill(b'a');
-            self.0 -= count;
-            Ok(count)
+            self.1.take().map_or(Ok(()), Err)
         }
     }
 
+    /// All lines of a reader, and its error.
+    fn read_all(mut reader: AheadReader) -> (Vec<String>, Option<String>) {
+        let mut block = String::new();
+        let mut failure = None;
+        let blocks = iter::from_fn(|| {
+            failure = reader.read_lines(&mut block).err();
+            Some(block.clone()).filter(|block| !block.is_empty())
+        });
+        (blocks.collect(), failure.map(|error| error.to_string()))
+    }
+
     #[test]
-    fn the_text_arrives_whole() {
-        for length in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, 9 * PIECE_BYTES + 7] {
-            let text: Vec<_> = (0..=u8::MAX).cycle().take(length).collect();
-            let read = read_ahead(&text[..], |mut reader| {
-                let mut read = Vec::new();
-                reader.read_to_end(&mut read).map(|_| read)
-            });
-            assert!(read.unwrap().unwrap() == text, "{length}");
+    fn the_lines_arrive_whole() {
+        for count in [0, 1, WAITING_BLOCKS, 100 * WAITING_BLOCKS] {
+            let expected = (0..count).rev().map(|number| format!("{number}\n")).collect();
+            assert_eq!(read_ahead(Numbers(count, None), read_all).unwrap(), (expected, None));
         }
     }
 
     #[test]
     fn an_error_follows_what_was_read_before() {
-        let length = 2 * PIECE_BYTES + 5;
-        let (count, error) = read_ahead(Broken(length), |mut reader| {
-            let mut text = Vec::new();
-            let error = reader.read_to_end(&mut text).unwrap_err().to_string();
-            (text.len(), error)
-        })
-        .unwrap();
-        assert_eq!((count, error.as_str()), (length, "torn"));
+        let (lines, error) = read_ahead(Numbers(9, Some(LineError::NotUtf8)), read_all).unwrap();
+        assert_eq!((lines.len(), error.as_deref()), (9, Some("not UTF-8")));
     }
 
     #[test]
     fn a_reader_may_stop_early() {
-        let endless = io::repeat(b'a');
-        let line = |mut reader: AheadReader| reader.fill_buf().map(<[u8]>::len);
-        assert_eq!(read_ahead(endless, line).unwrap().unwrap(), PIECE_BYTES);
+        let first = |mut reader: AheadReader| {
+            let mut block = String::new();
+            reader.read_lines(&mut block).map(|()| block)
+        };
+        let lines = read_ahead(Numbers(usize::MAX, None), first).unwrap().unwrap();
+        assert_eq!(lines, format!("{}\n", usize::MAX - 1));
     }
 }

@@ -1,5 +1,6 @@
 //! The lines of a record.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead};
 
 use arbiter_games::{
@@ -218,9 +219,9 @@ impl Footer {
     }
 }
 
-/// A line between the first and the last line.
+/// A line between the first and the last line. It borrows the texts of messages and replies.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Line {
+pub enum Line<'a> {
     /// A message to a seat.
     Sent {
         /// Time since the match began.
@@ -228,7 +229,7 @@ pub enum Line {
         /// The receiver.
         seat: Seat,
         /// One protocol unit.
-        text: String,
+        text: Cow<'a, str>,
     },
     /// A reply of a seat.
     Replied {
@@ -237,7 +238,7 @@ pub enum Line {
         /// The seat.
         seat: Seat,
         /// The reply without its framing.
-        reply: Vec<u8>,
+        reply: Cow<'a, [u8]>,
         /// The time of the reply.
         spent: TimeSpent,
     },
@@ -310,7 +311,7 @@ members! {
     dropped: usize,
 }
 
-impl Line {
+impl<'a> Line<'a> {
     /// The seat of the line, if it has one.
     pub(crate) fn seat(&self) -> Option<Seat> {
         match self {
@@ -322,20 +323,35 @@ impl Line {
         }
     }
 
+    /// The line without borrowed texts.
+    pub(crate) fn into_owned(self) -> Line<'static> {
+        match self {
+            Self::Sent { time, seat, text } => {
+                Line::Sent { time, seat, text: text.into_owned().into() }
+            }
+            Self::Replied { time, seat, reply, spent } => {
+                Line::Replied { time, seat, reply: reply.into_owned().into(), spent }
+            }
+            Self::Forfeited { time, seat, forfeit, spent, detail } => {
+                Line::Forfeited { time, seat, forfeit, spent, detail }
+            }
+            Self::Noted { time, note } => Line::Noted { time, note },
+            Self::Stderr { seat, text, dropped } => Line::Stderr { seat, text, dropped },
+        }
+    }
+
     /// The line as text, without its newline.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string(&RawLine::from(self))
     }
 
     /// Parses a line. `None` if it is not a line of a record.
-    pub fn parse(text: &str) -> Option<Self> {
-        let plain = PlainLine::parse(text).map(|PlainLine { time, seat, text, spent }| {
-            let text = text.to_owned();
-            match spent {
-                Some(spent) => Self::Replied { time, seat, reply: text.into_bytes(), spent },
-                None => Self::Sent { time, seat, text },
-            }
-        });
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let plain =
+            PlainLine::parse(text).map(|PlainLine { time, seat, text, spent }| match spent {
+                Some(spent) => Self::Replied { time, seat, reply: text.as_bytes().into(), spent },
+                None => Self::Sent { time, seat, text: text.into() },
+            });
         plain.or_else(|| Self::parse_any(text))
     }
 
@@ -354,12 +370,12 @@ impl Line {
             _ => None,
         };
         Some(if let Some(text) = raw.send {
-            Self::Sent { time: time?, seat: raw.seat?, text }
+            Self::Sent { time: time?, seat: raw.seat?, text: text.into() }
         } else if let Some(reply) = raw.reply {
-            let reply = reply.into_bytes();
+            let reply = reply.into_bytes().into();
             Self::Replied { time: time?, seat: raw.seat?, reply, spent: spent? }
         } else if let Some(reply) = raw.reply_b64 {
-            let reply = BASE64.decode(reply).ok()?;
+            let reply = BASE64.decode(reply).ok()?.into();
             Self::Replied { time: time?, seat: raw.seat?, reply, spent: spent? }
         } else if let Some(forfeit) = raw.forfeit {
             let time = time?;
@@ -392,14 +408,16 @@ impl From<Note> for RawLine {
     }
 }
 
-impl From<&Line> for RawLine {
-    fn from(line: &Line) -> Self {
+impl From<&Line<'_>> for RawLine {
+    fn from(line: &Line<'_>) -> Self {
         let base =
             |time: Micros, seat| Self { t: Some(time.0), seat: Some(seat), ..Self::default() };
         match line.clone() {
-            Line::Sent { time, seat, text } => Self { send: Some(text), ..base(time, seat) },
+            Line::Sent { time, seat, text } => {
+                Self { send: Some(text.into_owned()), ..base(time, seat) }
+            }
             Line::Replied { time, seat, reply, spent } => {
-                let (reply, reply_b64) = match String::from_utf8(reply) {
+                let (reply, reply_b64) = match String::from_utf8(reply.into_owned()) {
                     Ok(text) => (Some(text), None),
                     Err(bytes) => (None, Some(BASE64.encode(bytes.as_bytes()))),
                 };

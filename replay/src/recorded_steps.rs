@@ -7,11 +7,10 @@
 //! A step is a reply, a forfeit, or another picture. A picture that follows a reply belongs to its
 //! step.
 
-use std::io::BufRead;
-
 use arbiter_games::picture::Picture;
 use arbiter_games::{Frame, Micros, Note, Seat, SeatResult, TimeSpent};
 
+use crate::line_blocks::ReadLines;
 use crate::lines::{Difference, Lines, check_version};
 use crate::record_line::{Footer, Line, PackageHeader};
 use crate::steps_builder::{Action, Overview, StepForfeit, StepsBuilder};
@@ -22,7 +21,7 @@ use crate::steps_builder::{Action, Overview, StepForfeit, StepsBuilder};
 /// The first line that is not a line of a record.
 pub(crate) fn read(
     header: &PackageHeader,
-    mut lines: Lines<impl BufRead>,
+    mut lines: Lines<impl ReadLines>,
     mut builder: StepsBuilder<'_>,
 ) -> Result<Overview, Difference> {
     check_version(header.record, &lines)?;
@@ -33,6 +32,7 @@ pub(crate) fn read(
         RecordedSteps { builder, due: None, frame: None, spent: None, time: Micros::ZERO };
     loop {
         if let Some(line) = Line::parse(lines.peek()?) {
+            let line = line.into_owned();
             lines.next_text()?;
             if line.seat().is_some_and(|seat| !Seat::all(seats).any(|other| other == seat)) {
                 return Err(lines.difference("a seat that the match does not have"));
@@ -41,7 +41,7 @@ pub(crate) fn read(
             continue;
         }
         let seal = lines.seal();
-        let text = lines.next_text()?;
+        let text = lines.next_text()?.to_owned();
         let footer: Footer = serde_json::from_str(&text)
             .map_err(|_| lines.difference(format!("not a valid line: {text}")))?;
         if footer.seal != seal.to_string() {
@@ -68,7 +68,7 @@ struct RecordedSteps<'a> {
 }
 
 impl RecordedSteps<'_> {
-    fn read(&mut self, line: Line) {
+    fn read(&mut self, line: Line<'_>) {
         match line {
             Line::Replied { time, seat, reply, spent } => {
                 self.complete();

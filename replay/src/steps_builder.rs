@@ -35,6 +35,8 @@ pub struct Overview {
     pub forfeits: Vec<ForfeitedSeat>,
     /// The end of each bot's standard error, if the record has it, seat 1 first.
     pub stderr: Vec<Option<Stderr>>,
+    /// The results, seat 1 first.
+    pub standings: Vec<SeatResult>,
     /// The names of the components of a score. Empty if they are not known: a record of a game
     /// package does not contain them.
     pub columns: Vec<Text>,
@@ -180,8 +182,7 @@ impl<'a> StepsBuilder<'a> {
         chapter: Option<String>,
         picture: impl FnOnce(&[EntrantName]) -> picture::Picture,
     ) {
-        let Overview { names, total, chapters, forfeits, columns: known_columns, .. } =
-            &mut self.overview;
+        let Overview { total, chapters, forfeits, .. } = &mut self.overview;
         let index = *total;
         *total += 1;
         if let Some(chapter) = chapter
@@ -192,13 +193,17 @@ impl<'a> StepsBuilder<'a> {
         if let (Some(seat), Some(forfeit)) = (action.seat, &action.forfeit) {
             forfeits.push(ForfeitedSeat { seat, kind: forfeit.kind, step: index });
         }
+        let Action { seat, reply, forfeit, standings } = action;
+        if let Some(standings) = &standings {
+            self.overview.standings.clone_from(standings);
+        }
         if !self.requested.contains(&index) {
             return;
         }
-        let Action { seat, reply, forfeit, standings } = action;
+        let names = &self.overview.names;
         let picture = draw(&picture(names));
         let clocks = self.clocks.clone();
-        let columns = standings.as_ref().map(|_| known_columns.clone()).unwrap_or_default();
+        let columns = standings.as_ref().map(|_| self.overview.columns.clone()).unwrap_or_default();
         let step = Step { index, time, seat, reply, forfeit, picture, clocks, standings, columns };
         (self.visit)(names, step);
     }

@@ -4,8 +4,9 @@
 //! same scores. Every line is checked: messages, the charge for each reply, each forfeit by the
 //! rules or by the clock, notes, and both hashes.
 
-use std::io::BufRead;
+use std::io::Read;
 
+use crate::line_blocks::{LineBlocks, ReadLines};
 use crate::lines::{Difference, Lines, read_header};
 use crate::record_line::{Footer, Header, Line};
 use crate::transcript::{Transcript, TranscriptHash};
@@ -99,7 +100,7 @@ impl ReplayObserver for () {
 }
 
 /// Replays a record of a match of one of these games and returns its result.
-pub fn verify(games: &Games, record: impl BufRead) -> Result<Verified, Difference> {
+pub fn verify(games: &Games, record: impl Read) -> Result<Verified, Difference> {
     replay_with(games, record, &mut ())
 }
 
@@ -110,16 +111,16 @@ pub fn verify(games: &Games, record: impl BufRead) -> Result<Verified, Differenc
 /// The first difference. The events before it are correct.
 pub fn replay_with(
     games: &Games,
-    record: impl BufRead,
+    record: impl Read,
     observer: &mut impl ReplayObserver,
 ) -> Result<Verified, Difference> {
-    let mut lines = Lines::new(record);
+    let mut lines = Lines::new(LineBlocks::new(record));
     let header = read_header(games, &mut lines)?;
     replay_lines(header, lines, observer)
 }
 
 /// Replays the match of this header, whose other lines are `lines`.
-pub(crate) fn replay_lines<R: BufRead>(
+pub(crate) fn replay_lines<R: ReadLines>(
     header: Header,
     lines: Lines<R>,
     observer: &mut impl ReplayObserver,
@@ -143,6 +144,7 @@ pub(crate) fn replay_lines<R: BufRead>(
         starting_up,
         time: Micros::ZERO,
         transcript: Transcript::default(),
+        reply: Vec::new(),
         legacy_farewell: None,
     };
     let standings = replay.play()?;
@@ -161,11 +163,13 @@ struct Replay<'a, R, F> {
     starting_up: Vec<bool>,
     time: Micros,
     transcript: Transcript,
+    /// The memory of the last reply, for the next one.
+    reply: Vec<u8>,
     /// A seat whose program is gone, and its last message in records of earlier versions.
     legacy_farewell: Option<(Seat, String)>,
 }
 
-impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
+impl<R: ReadLines, F: ReplayObserver> Replay<'_, R, F> {
     /// Sends an event to the observer.
     fn emit(&mut self, event: ReplayEvent<'_>) {
         self.observer.on_event(self.time, event, self.game.as_ref());
@@ -186,7 +190,10 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                     Line::Noted { time, note: recorded } if recorded == note => {
                         self.advance(time)?;
                     }
-                    line => return Err(self.mismatch(&describe(&note), &line)),
+                    line => {
+                        let found = line.to_json().unwrap_or_default();
+                        return Err(self.mismatch(&describe(&note), &found));
+                    }
                 },
                 Step::Illegal(seat, Illegal(why)) => {
                     self.illegal(seat, &why)?;
@@ -209,9 +216,9 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
         let Some((gone_seat, farewell)) = &self.legacy_farewell else { return Ok(()) };
         match Line::parse(self.lines.peek()?) {
             Some(Line::Sent { time, seat, text }) if seat == *gone_seat && text == *farewell => {
+                self.transcript.sent(seat, &text);
                 self.legacy_farewell = None;
                 self.lines.next_text()?;
-                self.transcript.sent(seat, &text);
                 self.advance(time)
             }
             _ => Ok(()),
@@ -226,8 +233,9 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                 self.advance(time)?;
             }
             line => {
+                let found = line.to_json().unwrap_or_default();
                 let expected = format!("message {:?} to seat {}", message.text, message.seat);
-                return Err(self.mismatch(&expected, &line));
+                return Err(self.mismatch(&expected, &found));
             }
         }
         if !message.tells_time {
@@ -239,8 +247,12 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
         }
         match self.lines.next()? {
             Line::Replied { time, seat, reply, spent } if seat == message.seat => {
+                let mut copy = std::mem::take(&mut self.reply);
+                reply.as_ref().clone_into(&mut copy);
                 self.advance(time)?;
-                self.replied(message, &reply, spent)
+                self.replied(message, &copy, spent)?;
+                self.reply = copy;
+                Ok(())
             }
             Line::Forfeited { time, seat, forfeit, spent: Some(spent), detail }
                 if seat == message.seat =>
@@ -249,7 +261,8 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                 self.forfeited(message, forfeit, spent, &detail)
             }
             line => {
-                Err(self.mismatch(&format!("a reply or forfeit of seat {}", message.seat), &line))
+                let found = line.to_json().unwrap_or_default();
+                Err(self.mismatch(&format!("a reply or forfeit of seat {}", message.seat), &found))
             }
         }
     }
@@ -289,8 +302,9 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                 self.advance(time)
             }
             line => {
+                let found = line.to_json().unwrap_or_default();
                 let expected = format!("forfeit of seat {illegal} by an illegal reply: {why}");
-                Err(self.mismatch(&expected, &line))
+                Err(self.mismatch(&expected, &found))
             }
         }
     }
@@ -340,9 +354,8 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
         Ok(())
     }
 
-    fn mismatch(&self, expected: &str, line: &Line) -> Difference {
-        let json = line.to_json().unwrap_or_default();
-        self.lines.difference(format!("expected by the rules: {expected}; found: {json}"))
+    fn mismatch(&self, expected: &str, found: &str) -> Difference {
+        self.lines.difference(format!("expected by the rules: {expected}; found: {found}"))
     }
 
     /// Checks the lines after the match: standard error and the last line.
@@ -361,14 +374,18 @@ impl<R: BufRead, F: ReplayObserver> Replay<'_, R, F> {
                     self.lines.next_text()?;
                     self.emit(ReplayEvent::Stderr { seat, text: &text, dropped });
                 }
-                Some(line) => return Err(self.mismatch("the end of the match", &line)),
+                Some(line) => {
+                    let found = line.to_json().unwrap_or_default();
+                    return Err(self.mismatch("the end of the match", &found));
+                }
                 None => break,
             }
         }
         let expected = Footer::new(standings, transcript, self.lines.seal());
         let text = self.lines.next_text()?;
-        if serde_json::to_string(&expected).ok().as_deref() != Some(text.as_str()) {
-            return Err(self.lines.difference(footer_difference(&text, &expected)));
+        if serde_json::to_string(&expected).ok().as_deref() != Some(text) {
+            let difference = footer_difference(text, &expected);
+            return Err(self.lines.difference(difference));
         }
         self.lines.end()
     }

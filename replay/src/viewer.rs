@@ -2,7 +2,7 @@
 //!
 //! A server renders it for each step, so it works without scripts: its links open other steps. The
 //! script [`SCRIPT`] plays the replay and steps through it without loading pages. It gets the steps
-//! as chunks ([`crate::ChunkEncoder`]), from a server or from the page itself.
+//! as chunks ([`crate::render_chunks()`]), from a server or from the page itself.
 
 use std::fmt::Write as _;
 

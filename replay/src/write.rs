@@ -24,7 +24,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds a line.
-    pub fn line(&mut self, line: &Line) -> io::Result<()> {
+    pub fn line(&mut self, line: &Line<'_>) -> io::Result<()> {
         self.text(&line.to_json()?)
     }
 

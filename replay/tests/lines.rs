@@ -22,9 +22,11 @@ proptest! {
         let time = Micros(time);
         let seat = Seat::from_index(index);
         let spent = TimeSpent { wall: Micros(wall), cpu: Micros(7) };
-        let reply = text.clone().into_bytes();
+        let reply = text.as_bytes().into();
+        let text = text.as_str().into();
         for line in [Line::Sent { time, seat, text }, Line::Replied { time, seat, reply, spent }] {
-            assert_eq!(Line::parse(&line.to_json().unwrap()), Some(line));
+            let json = line.to_json().unwrap();
+            assert_eq!(Line::parse(&json), Some(line));
         }
     }
 }

@@ -271,7 +271,7 @@ fn clocks_and_forfeits_are_shown_beside_the_board() {
 }
 
 /// The record with one more line before the last one, and with recomputed hashes.
-fn with_line(record: &[u8], added: Line, standings: &[SeatResult]) -> Vec<u8> {
+fn with_line(record: &[u8], added: Line<'_>, standings: &[SeatResult]) -> Vec<u8> {
     let text = std::str::from_utf8(record).unwrap();
     let mut lines = text.lines();
     let header = Header::parse(&Games::built_in(), lines.next().unwrap()).unwrap();
@@ -296,8 +296,8 @@ fn records_with_a_farewell_to_an_exited_program_are_valid() {
     assert_eq!(verify(&Games::built_in(), &record[..]).unwrap().standings, standings);
     let exit = |seat, text: &str| {
         let time = Micros(1_000_000);
-        let text = text.to_owned();
-        with_line(&record, Line::Sent { time, seat: Seat::from_index(seat), text }, &standings)
+        let seat = Seat::from_index(seat);
+        with_line(&record, Line::Sent { time, seat, text: text.into() }, &standings)
     };
     assert_eq!(
         verify(&Games::built_in(), &exit(1, "EXIT alpha")[..]).unwrap().standings,

@@ -17,12 +17,12 @@ pub(crate) fn is_record(path: &Path) -> bool {
 }
 
 /// Opens a record and reads its text.
-pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     text(File::open(path)?)
 }
 
 /// The text of a record that is at its beginning.
-pub(crate) fn text(file: File) -> io::Result<Box<dyn BufRead>> {
+pub(crate) fn text(file: File) -> io::Result<Box<dyn BufRead + Send>> {
     let mut file = BufReader::new(file);
     if file.fill_buf()?.starts_with(&ZSTD) {
         return Ok(Box::new(unpack_from(file)?));

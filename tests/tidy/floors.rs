@@ -53,11 +53,12 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (
         "replay/src",
         &[
-            "chunk compression draw plain_line read_ahead seal transcript visible_text",
-            "other_package record_line",
-            "lines steps_builder",
+            "chunk compression draw plain_line seal transcript visible_text",
+            "line_blocks other_package record_line",
+            "lines read_ahead steps_builder",
             "recorded_steps render verify write",
             "steps viewer",
+            "render_chunks",
             "page",
         ],
     ),

@@ -69,7 +69,7 @@ impl Recorder {
         file.persist(&self.path).fault(FAILED).map(drop::<File>)
     }
 
-    fn event(&mut self, line: &Line) -> Result<(), Fault> {
+    fn event(&mut self, line: &Line<'_>) -> Result<(), Fault> {
         self.writer.line(line).fault(FAILED)
     }
 }
@@ -77,9 +77,9 @@ impl Recorder {
 impl EventSink for Recorder {
     fn on_event(&mut self, time: Micros, event: MatchEvent<'_>) -> Result<(), Fault> {
         self.event(&match event {
-            MatchEvent::Sent { seat, text, .. } => Line::Sent { time, seat, text: text.to_owned() },
+            MatchEvent::Sent { seat, text, .. } => Line::Sent { time, seat, text: text.into() },
             MatchEvent::Replied { seat, reply, spent, .. } => {
-                Line::Replied { time, seat, reply: reply.to_owned(), spent }
+                Line::Replied { time, seat, reply: reply.into(), spent }
             }
             MatchEvent::Forfeited { seat, forfeit, spent, detail } => {
                 Line::Forfeited { time, seat, forfeit, spent, detail: detail.to_owned() }

@@ -68,6 +68,12 @@ pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Record<
     sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
 }
 
+/// Whether a match has a record, which is not read.
+pub async fn exists(db: impl PgExecutor<'_>, id: MatchId) -> Result<bool> {
+    let statement = "SELECT EXISTS (SELECT FROM records WHERE tournament = $1 AND number = $2)";
+    sqlx::query_scalar(statement).bind(id.tournament).bind(id.number).fetch_one(db).await
+}
+
 /// The record of a match of an edition, with its seed key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyedRecord {

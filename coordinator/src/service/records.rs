@@ -10,7 +10,7 @@
 //! match, and the time that each of these readers may take.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use arbiter_games::Games;
 use arbiter_proto::ids::{MatchId, MatchName, MatchNumber};
 use arbiter_proto::v1::{GetRecordRequest, RecordPiece};
 use arbiter_ranking::Entrant;
+use arbiter_replay::ReadLines;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
@@ -167,21 +168,29 @@ impl HeldRecord {
     }
 }
 
-/// A record that was read for a caller.
-struct ReadRecord {
-    /// The compressed record, also what the caller may not see.
-    whole: Vec<u8>,
+/// The record of a match that a caller may read, at least in part.
+#[derive(Debug)]
+pub(crate) struct ReadableRecord {
+    tournament: Tournament,
+    id: MatchId,
     /// Whether the caller may see the private lines of each seat.
     visible: Vec<bool>,
-    /// The permit of a public reader.
-    permit: Option<OwnedSemaphorePermit>,
 }
 
-impl ReadRecord {
+impl ReadableRecord {
     /// Whether its reader may see the private lines of no seat.
     fn is_public(&self) -> bool {
         !self.visible.contains(&true)
     }
+}
+
+/// A record and what its reader sees of it. Two readers with the same key see the same text: a
+/// record never changes, and no other match gets its number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RecordKey {
+    pub(crate) id: MatchId,
+    /// Whether the reader may see the private lines of each seat.
+    pub(crate) visible: Vec<bool>,
 }
 
 /// The record of a match for a replay. Only what its reader may see can be read.
@@ -200,22 +209,12 @@ impl ReplayRecord {
         Self { whole, visible: visible.to_vec() }
     }
 
-    /// The text that the reader may see.
+    /// The lines that the reader may see.
     ///
     /// # Errors
     /// Like [`arbiter_replay::unpack`].
-    pub(crate) fn text(&self) -> io::Result<impl Read + Send + '_> {
-        record_redaction::visible_text(&self.whole, &self.visible)
-    }
-
-    /// A hash that differs for all that readers may see: of the whole record, which need not be
-    /// decompressed for it, and of whose private lines the reader may see.
-    pub(crate) fn key(&self) -> blake3::Hash {
-        let mut hasher = blake3::Hasher::new();
-        for seat in &self.visible {
-            hasher.update(&[u8::from(*seat)]);
-        }
-        hasher.update(&self.whole).finalize()
+    pub(crate) fn lines(&self) -> io::Result<impl ReadLines + Send + '_> {
+        record_redaction::visible_lines(&self.whole, &self.visible)
     }
 }
 
@@ -257,12 +256,11 @@ impl Service {
 
     /// The compressed record of a match, as the caller may see it.
     pub(crate) async fn record(&self, caller: &Caller, name: &str) -> Result<HeldRecord> {
-        let name: MatchName = name.parse()?;
-        let read = self.read_record(caller, &name).await?;
-        let is_public = read.is_public();
-        let ReadRecord { whole, visible, permit } = read;
-        let (bytes, _permit) = if visible.contains(&false) {
-            redact(&name, whole, visible, permit).await?
+        let readable = self.readable_record(caller, name).await?;
+        let is_public = readable.is_public();
+        let (whole, permit) = self.read_record(caller, &readable).await?;
+        let (bytes, _permit) = if readable.visible.contains(&false) {
+            redact(name, whole, readable.visible, permit).await?
         } else {
             (whole, permit)
         };
@@ -270,12 +268,23 @@ impl Service {
     }
 
     /// The record of a match for a replay, which redacts it while it reads it.
-    pub(crate) async fn replay_record(&self, caller: &Caller, name: &str) -> Result<ReplayRecord> {
-        let read = self.read_record(caller, &name.parse()?).await?;
-        let is_public = read.is_public();
-        let ReadRecord { whole: bytes, visible, permit: _permit } = read;
-        let whole = self.hold_record(bytes, is_public).await?;
-        Ok(ReplayRecord { whole, visible })
+    pub(crate) async fn replay_record(
+        &self,
+        caller: &Caller,
+        readable: ReadableRecord,
+    ) -> Result<ReplayRecord> {
+        let (bytes, _permit) = self.read_record(caller, &readable).await?;
+        let whole = self.hold_record(bytes, readable.is_public()).await?;
+        Ok(ReplayRecord { whole, visible: readable.visible })
+    }
+
+    /// The key of a record, for which the record is not read.
+    pub(crate) async fn record_key(&self, readable: &ReadableRecord) -> Result<RecordKey> {
+        let ReadableRecord { tournament, id, visible } = readable;
+        if !records::exists(&self.pool, *id).await? {
+            return Err(no_record_yet(tournament, id.number));
+        }
+        Ok(RecordKey { id: *id, visible: visible.clone() })
     }
 
     async fn hold_record(&self, bytes: Vec<u8>, is_public: bool) -> Result<HeldRecord> {
@@ -285,32 +294,49 @@ impl Service {
         Ok(HeldRecord(Arc::new(Held { bytes, public: None })))
     }
 
-    /// Reads the record of a match that the caller may see in part.
-    async fn read_record(&self, caller: &Caller, name: &MatchName) -> Result<ReadRecord> {
+    /// Checks that the caller may see the record of a match, at least in part. Does not read it.
+    pub(crate) async fn readable_record(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<ReadableRecord> {
+        let name = &name.parse()?;
         let (tournament, id) = self.named_match(name).await?;
         let planned = self.planned_match(name, id).await?;
         if caller.is_organiser() {
-            let whole = self.stored_record(&tournament, id).await?;
             let visible = vec![true; planned.seats.0.len()];
-            return Ok(ReadRecord { whole, visible, permit: None });
+            return Ok(ReadableRecord { tournament, id, visible });
         }
         let infos = entrants::of_seats(&self.pool, &planned.seats.0).await?;
         let owns = |entrant: &Entrant| {
             find_bot(&infos, *entrant).is_some_and(|bot| caller.is_owner(bot.owner))
         };
-        let owned_seats: Vec<_> = planned.seats.0.iter().map(owns).collect();
-        let is_owner = owned_seats.contains(&true);
-        if !is_owner && let Some(reason) = why_hidden(&tournament) {
+        let visible: Vec<_> = planned.seats.0.iter().map(owns).collect();
+        if !visible.contains(&true)
+            && let Some(reason) = why_hidden(&tournament)
+        {
             return Err(refusal(caller, reason, name));
         }
         let visibility = self.visibility(&tournament, caller)?;
         if self.visible_results(&visibility, id.tournament, &[id.number]).await?.is_empty() {
             return Err(visibility.refusal());
         }
-        let permit =
-            if is_owner { None } else { self.public_reads.concurrent.acquire(caller).await? };
-        let whole = self.stored_record(&tournament, id).await?;
-        Ok(ReadRecord { whole, visible: owned_seats, permit })
+        Ok(ReadableRecord { tournament, id, visible })
+    }
+
+    /// Reads the compressed record of a match, also what the caller may not see. Returns the permit
+    /// of a public reader, too.
+    async fn read_record(
+        &self,
+        caller: &Caller,
+        readable: &ReadableRecord,
+    ) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>)> {
+        let permit = if readable.is_public() {
+            self.public_reads.concurrent.acquire(caller).await?
+        } else {
+            None
+        };
+        Ok((self.stored_record(&readable.tournament, readable.id).await?, permit))
     }
 
     /// Whether everyone may see the record of a match. `anonymous` is a caller without a token.
@@ -332,10 +358,7 @@ impl Service {
     /// The whole record of a match.
     async fn stored_record(&self, tournament: &Tournament, id: MatchId) -> Result<Vec<u8>> {
         let row = records::find(&self.pool, id).await?;
-        let row = row.ok_or_else(|| {
-            let name = match_name(tournament, id.number);
-            ServiceError::failed_precondition(format!("match {name} has no record yet"))
-        })?;
+        let row = row.ok_or_else(|| no_record_yet(tournament, id.number))?;
         self.fetch_record(tournament, id.number, row).await
     }
 
@@ -357,6 +380,11 @@ fn why_hidden(tournament: &Tournament) -> Option<&'static str> {
     }
 }
 
+fn no_record_yet(tournament: &Tournament, number: MatchNumber) -> ServiceError {
+    let name = match_name(tournament, number);
+    ServiceError::failed_precondition(format!("match {name} has no record yet"))
+}
+
 /// The error for a caller who has no bot in a match, and may not see its record for this reason.
 fn refusal(caller: &Caller, reason: &str, name: &MatchName) -> ServiceError {
     match caller {
@@ -374,7 +402,7 @@ fn refusal(caller: &Caller, reason: &str, name: &MatchName) -> ServiceError {
 /// Removes from a record the private data of the owners of other seats. Keeps the permit until
 /// then, also if the request is dropped meanwhile.
 async fn redact(
-    name: &MatchName,
+    name: &str,
     record: Vec<u8>,
     owned_seats: Vec<bool>,
     permit: Option<OwnedSemaphorePermit>,
@@ -383,7 +411,7 @@ async fn redact(
     let result = tokio::task::spawn_blocking(work).await;
     let (redacted, kept_permit) = result.map_err(|_| ServiceError::stopping())?;
     let bytes = redacted.map_err(|error| {
-        tracing::error!(%name, %error, "cannot read a record");
+        tracing::error!(name, %error, "cannot read a record");
         let error = format!("the record of match {name} cannot be read; the log says why");
         ServiceError::internal(error)
     })?;

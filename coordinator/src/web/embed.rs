@@ -25,8 +25,7 @@ pub(super) async fn show(
     let tournament_title = heading.map_or(tournament, |heading| heading.title);
     let title = layout::match_title(&tournament_title, number);
     let opened = Replay::open(&session, &name, step).await;
-    let result = opened.and_then(|opened| opened.map_err(WebError::from));
-    let (status, body) = match result {
+    let (status, body) = match opened.map_err(WebError::from) {
         Ok(replay) => (StatusCode::OK, page(&name, &title, &replay)),
         Err(error) => (error.status(), refusal(&name, &title, &error)),
     };

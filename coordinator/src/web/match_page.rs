@@ -4,6 +4,7 @@
 //! step is rendered and cached with its neighbours ([`replay_cache`]). Without scripts each step is
 //! a page. With scripts, the viewer ([`Viewer`]) fetches chunks of steps ahead and plays them.
 
+use std::fmt;
 use std::num::IntErrorKind;
 
 use arbiter_games::Seat;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Deserializer};
 use super::data_links::{DataLink, data_links};
 use super::error::WebError;
 use super::flash::Flash;
-use super::replay_cache::{self, ReplayChunk, Replayed};
+use super::replay_cache::{self, ReplayChunk, ReplayKey, Replayed};
 use super::session::{Anonymous, Session};
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
@@ -69,7 +70,7 @@ pub(super) async fn show(
     let request = GetMatchRequest { r#match: name.clone() };
     let status = session.service.get_match(&session.caller, request).await?;
     let edition = session.service.edition_of_match(&name).await?;
-    let replay = Replay::open(&session, &name, step).await?;
+    let replay = Replay::open(&session, &name, step).await;
     let overview = replay.as_ref().ok().map(Replay::overview);
     let is_public = session.service.shows_record(&anonymous.caller, &name).await?;
     let links = TournamentLinks::of(&session.service, &tournament).await?;
@@ -140,30 +141,22 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Opens the replay of a match at a step, or at the last one if there is no such step. The
-    /// inner error says why the caller gets none.
+    /// Opens the replay of a match at a step, or at the last one if there is no such step.
+    ///
+    /// # Errors
+    /// Why the caller gets none.
     pub(super) async fn open(
         session: &Session,
         name: &str,
         step: usize,
-    ) -> Result<Result<Self, ServiceError>, WebError> {
-        let record = match session.service.replay_record(&session.caller, name).await {
-            Ok(record) => record,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let games = session.service.games_of_match(name).await?;
-        let names = shown_names(session, name).await?;
-        let render = move || {
-            let replayed = Replayed { games: &games, record: &record, names: &names };
-            let mut chunk = replay_cache::render_chunk(replayed, step / STEPS_PER_CHUNK)?;
-            let shown = step.min(chunk.overview.total.saturating_sub(1));
-            if chunk.chunk.is_none() {
-                chunk = replay_cache::render_chunk(replayed, shown / STEPS_PER_CHUNK)?;
-            }
-            Ok((chunk.step(shown)?, chunk))
-        };
-        let replayed = run_replay(session, name, render).await;
-        Ok(replayed.map(|(shown, chunk)| Self { name: name.to_owned(), step, chunk, shown }))
+    ) -> Result<Self, ServiceError> {
+        let mut chunk = replay_chunk(session, name, step / STEPS_PER_CHUNK).await?;
+        let shown = step.min(chunk.overview.total.saturating_sub(1));
+        if chunk.chunk.is_none() {
+            chunk = replay_chunk(session, name, shown / STEPS_PER_CHUNK).await?;
+        }
+        let shown = chunk.step(shown).map_err(|error| cannot_replay(name, &error))?;
+        Ok(Self { name: name.to_owned(), step, chunk, shown })
     }
 
     pub(super) fn overview(&self) -> &Overview {
@@ -186,9 +179,10 @@ impl Replay {
 }
 
 /// The names of the bots of a match, as pages show them.
-async fn shown_names(session: &Session, name: &str) -> Result<ShownNames, WebError> {
+async fn shown_names(session: &Session, name: &str) -> Result<ShownNames, ServiceError> {
     let (tournament, bots) = session.service.bots_of_match(name).await?;
-    let links = TournamentLinks::of(&session.service, &tournament).await?;
+    let with_owners = session.service.names_with_owners(&tournament).await?;
+    let links = TournamentLinks::new(&tournament, with_owners);
     Ok(links.in_replays(bots.iter().map(String::as_str)))
 }
 
@@ -207,19 +201,34 @@ pub(super) async fn steps_of(
     name: &str,
     number: usize,
 ) -> Result<Response, WebError> {
-    let record = session.service.replay_record(&session.caller, name).await?;
-    let games = session.service.games_of_match(name).await?;
-    let names = shown_names(session, name).await?;
-    let render = move || {
-        replay_cache::render_chunk(
-            Replayed { games: &games, record: &record, names: &names },
-            number,
-        )
-    };
-    let chunk = run_replay(session, name, render).await?.chunk.ok_or_else(|| {
+    let chunk = replay_chunk(session, name, number).await?.chunk.ok_or_else(|| {
         WebError::new(StatusCode::NOT_FOUND, format!("match {name} has no chunk {number}"))
     })?;
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], chunk.to_vec()).into_response())
+}
+
+/// The chunk of a replay with this number, as the caller may see it. Only a chunk that is not
+/// cached needs the record.
+async fn replay_chunk(
+    session: &Session,
+    name: &str,
+    number: usize,
+) -> Result<ReplayChunk, ServiceError> {
+    let Session { service, caller, .. } = session;
+    let readable = service.readable_record(caller, name).await?;
+    let record = service.record_key(&readable).await?;
+    let names = shown_names(session, name).await?;
+    let key = ReplayKey::new(record, &names);
+    if let Some(chunk) = replay_cache::cached_chunk(&key, number) {
+        return Ok(chunk);
+    }
+    let games = service.games_of_match(name).await?;
+    let record = service.replay_record(caller, readable).await?;
+    run_replay(session, name, move || {
+        let replayed = Replayed { games: &games, record: &record, names: &names };
+        replay_cache::render_chunk(key, replayed, number)
+    })
+    .await
 }
 
 /// The compressed record.
@@ -248,12 +257,13 @@ pub(super) async fn run_replay<T: Send + 'static>(
         let _permit = permit;
         replay()
     });
-    let failed = |reason: String| {
-        tracing::error!(name, reason, "cannot replay a record");
-        ServiceError::internal(format!("the record of match {name} cannot be replayed: {reason}"))
-    };
-    let result = task.await.map_err(|error| failed(error.to_string()))?;
-    result.map_err(|difference| failed(difference.to_string()))
+    let result = task.await.map_err(|error| cannot_replay(name, &error))?;
+    result.map_err(|difference| cannot_replay(name, &difference))
+}
+
+fn cannot_replay(name: &str, reason: &dyn fmt::Display) -> ServiceError {
+    tracing::error!(name, %reason, "cannot replay a record");
+    ServiceError::internal(format!("the record of match {name} cannot be replayed: {reason}"))
 }
 
 /// The state of a match and how it was played. `edition` is the number of the edition that added

@@ -187,7 +187,7 @@ async fn next_replay(
     }
     for number in candidates {
         // A match whose replay cannot be opened now must not stop the others.
-        if let Ok(Ok(replay)) = Replay::open(session, &match_name(tournament, number.0), 0).await {
+        if let Ok(replay) = Replay::open(session, &match_name(tournament, number.0), 0).await {
             let newest = newest.unwrap_or(number);
             let next = format!("/t/{tournament}/projector?after={number}&newest={newest}");
             return Ok(Some((number.0, replay, next)));

@@ -2,10 +2,9 @@
 //!
 //! To render one step, the whole record must be replayed through the rules. A viewer needs many
 //! steps, one after the other. So a replay renders several chunks of steps at once and caches them
-//! as the browser receives them ([`arbiter_replay::ChunkEncoder`]); the next thousand steps need no
-//! replay. The key is the hash of the record, of whose private lines the viewer may see, and of the
-//! shown names. Access is checked before, for every request. The least recently used replay is
-//! evicted first.
+//! as the browser receives them ([`arbiter_replay::render_chunks()`]); the next thousand steps need
+//! no replay and do not read the record. Access is checked before, for every request. The least
+//! recently used replay is evicted first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -14,22 +13,37 @@ use std::sync::LazyLock;
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arbiter_games::{EntrantName, Games};
-use arbiter_replay::{ChunkEncoder, Difference, Overview, STEPS_PER_CHUNK, ShownNames, Step};
-use blake3::{Hash, Hasher};
+use arbiter_games::{BotName, EntrantName, Games};
+use arbiter_replay::{Difference, Overview, RenderedChunks, STEPS_PER_CHUNK, ShownNames};
 use maud::PreEscaped;
 
 use crate::cache::Cache;
-use crate::service::ReplayRecord;
+use crate::service::{RecordKey, ReplayRecord};
 
-/// Chunks rendered by one replay.
+/// Chunks rendered when a replay is opened: fewer than later, because a page waits for them.
+const FIRST_CHUNKS: usize = 8;
+/// Chunks rendered by each later replay.
 const CHUNKS_PER_REPLAY: usize = 32;
-/// Steps rendered by one replay.
-const STEPS_PER_REPLAY: usize = CHUNKS_PER_REPLAY * STEPS_PER_CHUNK;
 /// The size of the cache, in bytes.
 const MAX_CACHE_BYTES: usize = 64 << 20;
 
 static CACHE: LazyLock<ReplayCache> = LazyLock::new(|| ReplayCache::new(MAX_CACHE_BYTES));
+
+/// What tells replays apart: the record, whose private lines the viewer may see, and the names to
+/// show instead of those in the record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ReplayKey {
+    record: RecordKey,
+    names: BTreeMap<BotName, EntrantName>,
+}
+
+impl ReplayKey {
+    /// The key of the replay of a record with these names.
+    pub(super) fn new(record: RecordKey, names: &ShownNames) -> Self {
+        let names = names.iter().map(|(name, shown)| (name.clone(), shown.clone())).collect();
+        Self { record, names }
+    }
+}
 
 /// What is replayed.
 #[derive(Clone, Copy, Debug)]
@@ -39,16 +53,6 @@ pub(super) struct Replayed<'a> {
     pub(super) record: &'a ReplayRecord,
     /// The names to show instead of those in the record.
     pub(super) names: &'a ShownNames,
-}
-
-impl Replayed<'_> {
-    /// The key of its chunks, which contain the shown names.
-    fn key(&self) -> Hash {
-        let names: BTreeMap<_, _> = self.names.iter().collect();
-        let mut hasher = Hasher::new();
-        hasher.update(self.record.key().as_bytes()).update(format!("{names:?}").as_bytes());
-        hasher.finalize()
-    }
 }
 
 /// A chunk of a replay.
@@ -72,15 +76,21 @@ impl ReplayChunk {
     }
 }
 
-/// Renders the chunk of a compressed record with this number. This may take long.
+/// The chunk with this number of the replay with this key. `None` if it is not cached.
+pub(super) fn cached_chunk(key: &ReplayKey, number: usize) -> Option<ReplayChunk> {
+    CACHE.chunk(key, number)
+}
+
+/// Renders the chunk with this number of the replay with this key. This may take long.
 ///
 /// # Errors
 /// The first difference between the record and the rules.
 pub(super) fn render_chunk(
+    key: ReplayKey,
     replayed: Replayed<'_>,
     number: usize,
 ) -> Result<ReplayChunk, Difference> {
-    CACHE.render_chunk(replayed, number)
+    CACHE.render_chunk(key, replayed, number)
 }
 
 /// A cached replay: the chunks rendered so far, by number.
@@ -112,7 +122,7 @@ impl CachedReplay {
 /// A bounded cache of replays.
 #[derive(Debug)]
 struct ReplayCache {
-    replays: Cache<Hash, CachedReplay>,
+    replays: Cache<ReplayKey, CachedReplay>,
     /// The number of times a record was replayed.
     #[cfg(test)]
     replay_count: AtomicUsize,
@@ -127,62 +137,47 @@ impl ReplayCache {
         }
     }
 
-    /// Returns a chunk from the cache, or replays the record.
+    fn chunk(&self, key: &ReplayKey, number: usize) -> Option<ReplayChunk> {
+        self.replays.get(key, None).and_then(|replay| replay.chunk(number))
+    }
+
+    /// Returns a chunk that was rendered meanwhile, or replays the record and adds the new chunks
+    /// to those cached before. The cache is not locked during the replay.
     fn render_chunk(
         &self,
+        key: ReplayKey,
         replayed: Replayed<'_>,
         number: usize,
     ) -> Result<ReplayChunk, Difference> {
-        let key = replayed.key();
-        let cached = self.replays.get(&key, None).and_then(|replay| replay.chunk(number));
-        if let Some(chunk) = cached {
+        if let Some(chunk) = self.chunk(&key, number) {
             return Ok(chunk);
         }
-        let replay = self.replay_and_insert(replayed, key, number)?;
-        let overview = Arc::clone(&replay.overview);
-        Ok(ReplayChunk { overview, chunk: replay.chunks.get(&number).cloned() })
-    }
-
-    /// Replays a record and adds the new chunks to those cached before. The cache is not locked
-    /// during the replay.
-    fn replay_and_insert(
-        &self,
-        replayed: Replayed<'_>,
-        key: Hash,
-        number: usize,
-    ) -> Result<Arc<CachedReplay>, Difference> {
-        let mut replay = replay_chunks(replayed, number)?;
+        let is_open = self.replays.get(&key, None).is_some();
+        let count = if is_open { CHUNKS_PER_REPLAY } else { FIRST_CHUNKS };
+        let mut replay = replay_chunks(replayed, number, count)?;
         #[cfg(test)]
         self.replay_count.fetch_add(1, Ordering::Relaxed);
         if let Some(earlier) = self.replays.get(&key, None) {
             replay.chunks.extend(earlier.chunks.clone());
         }
-        Ok(self.replays.insert(key, replay))
+        let replay = self.replays.insert(key, replay);
+        let overview = Arc::clone(&replay.overview);
+        Ok(ReplayChunk { overview, chunk: replay.chunks.get(&number).cloned() })
     }
 }
 
-/// Replays a record and renders the chunk with this number and its neighbours.
-fn replay_chunks(replayed: Replayed<'_>, number: usize) -> Result<CachedReplay, Difference> {
-    let first_chunk = number - number % CHUNKS_PER_REPLAY;
-    let begin = first_chunk.saturating_mul(STEPS_PER_CHUNK);
-    let steps = begin..begin.saturating_add(STEPS_PER_REPLAY);
-    let mut encoder = ChunkEncoder::default();
-    let mut chunks = Vec::new();
-    let visit = |names: &[EntrantName], step: Step| {
-        encoder.push(step.render(names).into_string());
-        if encoder.steps() == STEPS_PER_CHUNK {
-            chunks.push(encoder.finish());
-        }
-    };
+/// Replays a record and renders the chunk with this number and its neighbours: `count` chunks.
+fn replay_chunks(
+    replayed: Replayed<'_>,
+    number: usize,
+    count: usize,
+) -> Result<CachedReplay, Difference> {
     let Replayed { games, record, names } = replayed;
-    let overview = arbiter_replay::read_ahead(record.text()?, |text| {
-        arbiter_replay::visit_steps(games, text, (steps, names), visit)
-    })??;
-    if encoder.steps() > 0 {
-        chunks.push(encoder.finish());
-    }
-    let chunks = (first_chunk..).zip(chunks).map(|(number, chunk)| Ok((number, Arc::new(chunk?))));
-    let chunks = chunks.collect::<io::Result<_>>()?;
+    let first = number - number % count;
+    let requested = first..first.saturating_add(count);
+    let RenderedChunks { overview, chunks } =
+        arbiter_replay::render_chunks(games, record.lines()?, (requested, names))?;
+    let chunks = (first..).zip(chunks.into_iter().map(Arc::new)).collect();
     Ok(CachedReplay { overview: Arc::new(overview), chunks })
 }
 
@@ -193,26 +188,38 @@ mod matches;
 
 #[cfg(test)]
 mod tests {
-    use arbiter_games::{BotName, ExpectedReply, MatchView, Message, Seed, wojna};
+    use arbiter_games::{ExpectedReply, MatchView, Message, Seed, wojna};
+    use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId};
     use arbiter_replay::Footer;
 
     use super::*;
 
-    /// A long match: its record and its rendered steps.
-    fn long_match(text: &str) -> (ReplayRecord, Vec<String>) {
-        let (record, names) = long_record(text);
+    /// Steps rendered by each replay but the first one.
+    const STEPS_PER_REPLAY: usize = CHUNKS_PER_REPLAY * STEPS_PER_CHUNK;
+
+    /// A long match with a number.
+    struct LongMatch {
+        number: i64,
+        record: ReplayRecord,
+        /// Its rendered steps.
+        steps: Vec<String>,
+    }
+
+    fn long_match(number: i64) -> LongMatch {
+        let (record, names) = long_record(number);
         let steps =
             arbiter_replay::steps(&Games::built_in(), &record[..], 0..usize::MAX).unwrap().drawn;
         let shown: Vec<_> = names.into_iter().map(EntrantName::from).collect();
         let steps = steps.iter().map(|step| step.render(&shown).into_string()).collect();
-        (ReplayRecord::of(zstd::encode_all(&record[..], 3).unwrap(), &[true; 4]), steps)
+        let record = ReplayRecord::of(zstd::encode_all(&record[..], 3).unwrap(), &[true; 4]);
+        LongMatch { number, record, steps }
     }
 
     /// The record of a long match, and the names of its bots.
-    fn long_record(text: &str) -> (Vec<u8>, Vec<BotName>) {
+    fn long_record(number: i64) -> (Vec<u8>, Vec<BotName>) {
         let params = matches::params(&wojna::game(), r#"{"deals":1}"#);
         let names = matches::names(4);
-        let seed = Seed::of_text(text);
+        let seed = Seed::of_text(&number.to_string());
         let player = |message: &Message, _: &dyn MatchView| {
             Ok(if message.expected_reply == ExpectedReply::Ack { "=" } else { "= check" }
                 .to_owned())
@@ -220,42 +227,57 @@ mod tests {
         (matches::play(&params, seed, &names, player).0, names)
     }
 
-    fn render(cache: &ReplayCache, record: &ReplayRecord, step: usize) -> Option<String> {
-        let number = step / STEPS_PER_CHUNK;
+    /// The key of the replay of a match for a viewer who sees the private lines of these seats.
+    fn key(number: i64, visible: &[bool]) -> ReplayKey {
+        let id = MatchId { tournament: TournamentId(1), number: MatchNumber(number) };
+        let record = RecordKey { id, visible: visible.to_vec() };
+        ReplayKey::new(record, &ShownNames::new())
+    }
+
+    fn chunk(
+        cache: &ReplayCache,
+        key: &ReplayKey,
+        record: &ReplayRecord,
+        number: usize,
+    ) -> ReplayChunk {
         let replayed = Replayed { record, games: &Games::built_in(), names: &ShownNames::new() };
-        let chunk = cache.render_chunk(replayed, number).unwrap();
+        let cached = cache.chunk(key, number);
+        cached.unwrap_or_else(|| cache.render_chunk(key.clone(), replayed, number).unwrap())
+    }
+
+    fn render(cache: &ReplayCache, long: &LongMatch, step: usize) -> Option<String> {
+        let number = step / STEPS_PER_CHUNK;
+        let chunk = chunk(cache, &key(long.number, &[true; 4]), &long.record, number);
         chunk.step(step).unwrap().map(|step| step.0)
     }
 
     #[test]
     fn stepping_through_a_match_replays_it_rarely() {
-        let (record, expected) = long_match("seldom");
-        let total = expected.len();
+        let long = long_match(1);
+        let total = long.steps.len();
         assert!(total > STEPS_PER_REPLAY, "{total} steps");
         let cache = ReplayCache::new(MAX_CACHE_BYTES);
         for step in (0..total).step_by(7).chain([STEPS_PER_REPLAY - 1, total - 1]) {
-            assert_eq!(render(&cache, &record, step).as_ref(), Some(&expected[step]));
+            assert_eq!(render(&cache, &long, step).as_ref(), Some(&long.steps[step]));
         }
-        assert_eq!(render(&cache, &record, total), None);
-        assert_eq!(render(&cache, &record, total + STEPS_PER_CHUNK), None);
-        assert_eq!(render(&cache, &record, usize::MAX), None);
-        assert_eq!(cache.replay_count.into_inner(), total.div_ceil(STEPS_PER_REPLAY));
+        assert_eq!(render(&cache, &long, total), None);
+        assert_eq!(render(&cache, &long, total + STEPS_PER_CHUNK), None);
+        assert_eq!(render(&cache, &long, usize::MAX), None);
+        assert_eq!(cache.replay_count.into_inner(), 1 + total.div_ceil(STEPS_PER_REPLAY));
         let empty = ReplayCache::new(MAX_CACHE_BYTES);
-        assert_eq!(render(&empty, &record, usize::MAX), None);
+        assert_eq!(render(&empty, &long, usize::MAX), None);
     }
 
     #[test]
     fn a_viewer_gets_no_private_lines_from_the_replay_of_another() {
         let stderr = r#"{"seat":2,"stderr":"my secret book\n","dropped":0}"#;
-        let packed = with_line_at_the_end(&long_record("secret").0, stderr);
+        let packed = with_line_at_the_end(&long_record(1).0, stderr);
         let cache = ReplayCache::new(MAX_CACHE_BYTES);
         for visible in
             [[true; 4], [false; 4], [true, false, true, true], [false, true, false, false]]
         {
-            let record = &ReplayRecord::of(packed.clone(), &visible);
-            let replayed =
-                Replayed { record, games: &Games::built_in(), names: &ShownNames::new() };
-            let overview = cache.render_chunk(replayed, 0).unwrap().overview;
+            let record = ReplayRecord::of(packed.clone(), &visible);
+            let overview = chunk(&cache, &key(1, &visible), &record, 0).overview;
             let shown: Vec<_> = overview.stderr.iter().map(Option::is_some).collect();
             assert_eq!(shown, [false, visible[1], false, false], "{visible:?}");
         }
@@ -274,21 +296,19 @@ mod tests {
 
     #[test]
     fn the_cache_is_bounded_and_keeps_the_latest_replays() {
-        let matches = ["one", "two", "three"].map(long_match);
+        let matches = [1, 2, 3].map(long_match);
         let unbounded = ReplayCache::new(usize::MAX);
-        render(&unbounded, &matches[0].0, 0);
+        render(&unbounded, &matches[0], 0);
         let two_replays = 2 * unbounded.replays.weight();
         let max_bytes = two_replays + two_replays / 4;
         let cache = ReplayCache::new(max_bytes);
-        for (record, expected) in matches.iter().chain(&matches).chain(&matches[1..]) {
-            assert_eq!(render(&cache, record, 2).as_ref(), Some(&expected[2]));
+        for long in matches.iter().chain(&matches).chain(&matches[1..]) {
+            assert_eq!(render(&cache, long, 2).as_ref(), Some(&long.steps[2]));
             assert!(cache.replays.weight() <= max_bytes);
-            let replayed =
-                Replayed { record, games: &Games::built_in(), names: &ShownNames::new() };
-            assert!(cache.replays.get(&replayed.key(), None).is_some(), "the latest stays");
+            assert!(cache.chunk(&key(long.number, &[true; 4]), 0).is_some(), "the latest stays");
         }
         let empty = ReplayCache::new(0);
-        assert_eq!(render(&empty, &matches[0].0, 5).as_ref(), Some(&matches[0].1[5]));
+        assert_eq!(render(&empty, &matches[0], 5).as_ref(), Some(&matches[0].steps[5]));
         assert_eq!(empty.replays.weight(), 0);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn play(
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     let mut transcript = Transcript::default();
     for time in (0..).map(Micros) {
-        let mut write = |line: Line| writer.line(&line).unwrap();
+        let mut write = |line: Line<'_>| writer.line(&line).unwrap();
         let message = match game.step() {
             Step::Send(message) => message,
             Step::Dismiss(_) => continue,
@@ -42,7 +42,7 @@ pub(crate) fn play(
             }
         };
         let seat = message.seat;
-        write(Line::Sent { time, seat, text: message.text.clone() });
+        write(Line::Sent { time, seat, text: message.text.as_str().into() });
         if !message.tells_time {
             transcript.sent(seat, &message.text);
         }
@@ -54,7 +54,7 @@ pub(crate) fn play(
         let cost = header.clock.charge(SPENT, message.allowance, first).cost;
         match player(&message, game.view()) {
             Ok(reply) => {
-                let bytes = reply.clone().into_bytes();
+                let bytes = reply.as_bytes().into();
                 write(Line::Replied { time, seat, reply: bytes, spent: SPENT });
                 if !message.tells_time {
                     transcript.replied(seat, reply.as_bytes());

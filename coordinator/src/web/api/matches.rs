@@ -4,7 +4,7 @@
 
 use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::{state_words, v1};
-use arbiter_replay::{Clock, Step, Steps};
+use arbiter_replay::{Clock, ShownNames, Step, Steps};
 use axum::http::Uri;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -243,16 +243,22 @@ resource! {
 impl Handler for GetMatchSteps {
     async fn handle(self, context: &RequestContext) -> Result<MatchSteps, Problem> {
         let name = name(self.tournament, self.number);
-        let record = context.service.replay_record(context.caller(), &name).await?;
+        let caller = context.caller();
+        let readable = context.service.readable_record(caller, &name).await?;
+        let record = context.service.replay_record(caller, readable).await?;
         let from = self.from as usize;
         let count = self.limit.entries().min(MAX_STEPS);
         let games = context.service.games_of_match(&name).await?;
+        let requested = from..from.saturating_add(count);
         let replay = move || {
-            arbiter_replay::read_ahead(record.text()?, |text| {
-                arbiter_replay::steps(&games, text, from..from.saturating_add(count))
-            })?
+            let mut drawn = Vec::new();
+            let overview = arbiter_replay::read_ahead(record.lines()?, |lines| {
+                let shown = (requested, &ShownNames::new());
+                arbiter_replay::visit_steps(&games, lines, shown, |_, step| drawn.push(step))
+            })??;
+            Ok(Steps { overview, drawn })
         };
-        let steps: Steps = match_page::run_replay(&context.session, &name, replay).await?;
+        let steps = match_page::run_replay(&context.session, &name, replay).await?;
         let next = from.saturating_add(count);
         let next =
             (next < steps.overview.total).then(|| with_parameter(&context.uri, "from", next));
