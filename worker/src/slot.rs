@@ -39,8 +39,9 @@ use crate::trial::{Player, Trial, TrialFailure, TrialOutcome, TrialProgress};
 /// memory. Further records are left out. Only bots with very much output reach this limit.
 const MAX_RECORDS: usize = 128 << 20;
 
-/// Zstandard level of records.
-const ZSTD_LEVEL: i32 = 3;
+/// Zstandard level of records. Level 3 takes a third more time to compress and to decompress them,
+/// and makes all but those of tricks larger.
+const ZSTD_LEVEL: i32 = 1;
 /// Pause between attempts to write a report to the spool.
 const SPOOL_RETRY: Duration = Duration::from_millis(500);
 
