@@ -123,7 +123,11 @@ struct VisibleLines<'a, R> {
 
 impl<R: Read> ReadLines for VisibleLines<'_, R> {
     fn read_lines(&mut self, block: &mut String) -> Result<(), LineError> {
-        self.read(block).map_err(|error| LineError::Unreadable(io::Error::other(error)))
+        self.read(block).map_err(|error| {
+            // It may have private lines.
+            block.clear();
+            LineError::Unreadable(io::Error::other(error))
+        })
     }
 }
 
@@ -154,7 +158,7 @@ impl<R: Read> VisibleLines<'_, R> {
     /// changes.
     fn redact_block(&mut self, block: &mut String) -> Result<(), RedactError> {
         self.redacted.clear();
-        // What precedes this was redacted.
+        // What remains of the lines before this is in `redacted`.
         let mut done = 0;
         let mut begin = 0;
         for newline in memchr_iter(b'\n', block.as_bytes()) {
@@ -165,7 +169,7 @@ impl<R: Read> VisibleLines<'_, R> {
             }
             if !is_dialogue(text) {
                 let before = &block[done..begin];
-                if let Some(redacted) = self.redact_line(text, before)? {
+                if let Some(redacted) = self.replacement(text, before)? {
                     self.redacted.push_str(before);
                     self.redacted.push_str(&redacted);
                     done = newline + 1;
@@ -183,9 +187,9 @@ impl<R: Read> VisibleLines<'_, R> {
         Ok(())
     }
 
-    /// What remains of a line, with its newline: nothing if it is private. `None` if the line does
-    /// not change. The lines of the block before it are `redacted` and `before`.
-    fn redact_line(&mut self, text: &str, before: &str) -> Result<Option<String>, RedactError> {
+    /// What replaces a line, with its newline: nothing if the line is private. `None` if the line
+    /// stays as it is. The lines of the block before it are `redacted` and `before`.
+    fn replacement(&mut self, text: &str, before: &str) -> Result<Option<String>, RedactError> {
         let line: Result<Map<String, Value>, _> = serde_json::from_str(text);
         let mut line = line.map_err(|_| RedactError::Malformed(self.number))?;
         self.is_over = line.contains_key("over");
@@ -227,6 +231,9 @@ fn redact_line(text: &str, mut line: Map<String, Value>, visible: &[bool]) -> Op
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection;
+    use proptest::prelude::{ProptestConfig, proptest};
+
     use super::*;
 
     const HEADER: &str = r#"{"record":1,"seats":[{"bot":"ada"},{"bot":"bob"}]}"#;
@@ -303,5 +310,59 @@ mod tests {
         assert_eq!(refusal(&packed(&[HEADER, end, HEADER])), "line 3 is not a line of a record");
         let complete = packed(&[HEADER, end]);
         assert!(refusal(&complete[..complete.len() - 1]).contains("cannot decompress"));
+    }
+
+    /// A line for bots of two seats, which may be private, and the line that remains for the owner
+    /// of seat 1. `length` is that of its text.
+    fn line(kind: u8, length: usize) -> (String, Option<String>) {
+        let text = "x".repeat(length);
+        let seat = 1 + kind % 2;
+        let stderr = format!("{{\"seat\":{seat},\"stderr\":\"{text}\",\"dropped\":0}}");
+        let gone = |detail: &str| {
+            format!(
+                "{{\"t\":9,\"seat\":{seat},\"forfeit\":\"gone\",\"wall_us\":5,\"cpu_us\":4,\
+                 \"detail\":\"{detail}\"}}"
+            )
+        };
+        let is_visible = seat == 1;
+        match kind / 2 {
+            0 => (stderr.clone(), is_visible.then_some(stderr)),
+            1 => (gone(&text), Some(gone(if is_visible { &text } else { "" }))),
+            _ => {
+                let sent = format!("{{\"t\":1,\"seat\":{seat},\"send\":\"{text}\"}}");
+                (sent.clone(), Some(sent))
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        /// The lines are read in blocks of 128 KiB.
+        #[test]
+        fn long_records_are_redacted_line_by_line(
+            lines in collection::vec((0_u8..8, 1_usize..40_000), 1..40),
+            bad in 0_usize..80,
+        ) {
+            let lines = lines.into_iter().map(|(kind, length)| line(kind, length));
+            let (whole, remaining): (Vec<_>, Vec<_>) = lines.unzip();
+            let remaining: Vec<_> = remaining.into_iter().flatten().collect();
+            let end = |seal: &str| format!("{{\"over\":true,\"seal\":\"{seal}\"}}");
+            let mut text: Vec<&str> = whole.iter().map(String::as_str).collect();
+            let last = end("00");
+            text.push(&last);
+            let read = redacted(&packed(&text), &[true, false]);
+            let (read_end, read_lines) = read.split_last().unwrap();
+            assert!(read_lines == remaining);
+            let before: String = remaining.iter().flat_map(|line| [line, "\n"]).collect();
+            let seal = blake3::hash(before.as_bytes()).to_hex();
+            let is_redacted = whole != remaining;
+            assert_eq!(*read_end, end(if is_redacted { &seal } else { "00" }));
+            if bad < text.len() {
+                text.insert(bad, "secret");
+                let error = remove_private_lines(&packed(&text), &[true, false]).unwrap_err();
+                let expected = format!("line {} is not a line of a record", bad + 1);
+                assert_eq!(error.to_string(), expected);
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ pub const MAX_LINE: u64 = 1 << 20;
 pub const MAX_RECORD: u64 = 1 << 30;
 
 /// Maximum size of the decompression window, as a power of two in bytes. Workers compress with
-/// windows of 2 MiB (2^21).
+/// windows of 512 KiB (2^19); those of earlier versions have 2 MiB.
 pub const MAX_WINDOW_LOG: u32 = 23;
 
 /// The size of the buffer of decompressed bytes.

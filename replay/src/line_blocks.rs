@@ -18,7 +18,7 @@ pub trait ReadLines {
     /// the last line.
     ///
     /// # Errors
-    /// Why the next line cannot be read. The lines before it were read.
+    /// Why the lines that follow cannot be read. `block` is empty, and nothing more may be read.
     fn read_lines(&mut self, block: &mut String) -> Result<(), LineError>;
 }
 
@@ -118,17 +118,16 @@ fn end_of_text(line: &[u8]) -> Result<(), LineError> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::BufReader;
-
     use super::*;
 
-    /// The lines of a text that is read in pieces of this size, and how they end.
-    fn lines(text: &[u8], capacity: usize) -> (Vec<String>, Option<String>) {
-        let mut blocks = LineBlocks::new(BufReader::with_capacity(capacity, text));
+    /// The lines of a text, and how they end.
+    fn lines(text: &[u8]) -> (Vec<String>, Option<String>) {
+        let mut blocks = LineBlocks::new(text);
         let mut block = String::new();
         let mut lines = Vec::new();
         loop {
             if let Err(error) = blocks.read_lines(&mut block) {
+                assert_eq!(block, "");
                 return (lines, Some(error.to_string()));
             }
             if block.is_empty() {
@@ -139,16 +138,23 @@ mod tests {
         }
     }
 
+    /// Lines whose last one ends so many bytes before the end of a piece.
+    fn filler(before: usize) -> String {
+        let length = PIECE_BYTES - before - 1;
+        format!("{}\n", "x\n".repeat(length / 2) + &"x".repeat(length % 2))
+    }
+
     #[test]
     fn lines_do_not_depend_on_the_pieces() {
         let long = "♠".repeat(PIECE_BYTES);
-        let text = format!("a\n\nbä\n{long}\nc\n{long}{long}\n\n");
-        let expected: Vec<_> = text.strip_suffix('\n').unwrap().split('\n').collect();
-        for capacity in [1, 2, 3, 7, 1000, PIECE_BYTES, 1 << 20] {
-            let (read, error) = lines(text.as_bytes(), capacity);
-            assert!(read == expected && error.is_none(), "{capacity}: {error:?}");
+        let rest = format!("a\n\nbä♠\n{long}\nc\n{long}{long}\n\n");
+        for before in 0..20 {
+            let text = filler(before) + &rest;
+            let expected: Vec<_> = text.strip_suffix('\n').unwrap().split('\n').collect();
+            let (read, error) = lines(text.as_bytes());
+            assert!(read == expected && error.is_none(), "{before}: {error:?}");
         }
-        assert_eq!(lines(b"", 7), (vec![], None));
+        assert_eq!(lines(b""), (vec![], None));
     }
 
     #[test]
@@ -179,16 +185,15 @@ mod tests {
             (too_long.as_bytes(), "longer than a line of a record may be"),
             (endless.as_bytes(), "longer than a line of a record may be"),
         ];
-        for (text, expected) in cases {
-            for capacity in [1, 3, 1000, 4 << 20] {
-                let (read, error) = lines(text, capacity);
-                assert_eq!(
-                    (read, error.as_deref()),
-                    (vec!["a".into(), "b".into()], Some(expected))
-                );
+        for (wrong, expected) in cases {
+            for before in 0..9 {
+                let filler = filler(before);
+                let (read, error) = lines(&[filler.as_bytes(), wrong].concat());
+                assert_eq!(error.as_deref(), Some(expected), "{before}");
+                assert!(read.join("\n") == filler + "a\nb", "{before}");
             }
         }
         let longest = format!("{}\n", "d".repeat(limit - 1));
-        assert_eq!(lines(longest.as_bytes(), 1000).1, None);
+        assert_eq!(lines(longest.as_bytes()).1, None);
     }
 }

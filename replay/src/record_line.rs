@@ -323,23 +323,6 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The line without borrowed texts.
-    pub(crate) fn into_owned(self) -> Line<'static> {
-        match self {
-            Self::Sent { time, seat, text } => {
-                Line::Sent { time, seat, text: text.into_owned().into() }
-            }
-            Self::Replied { time, seat, reply, spent } => {
-                Line::Replied { time, seat, reply: reply.into_owned().into(), spent }
-            }
-            Self::Forfeited { time, seat, forfeit, spent, detail } => {
-                Line::Forfeited { time, seat, forfeit, spent, detail }
-            }
-            Self::Noted { time, note } => Line::Noted { time, note },
-            Self::Stderr { seat, text, dropped } => Line::Stderr { seat, text, dropped },
-        }
-    }
-
     /// The line as text, without its newline.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string(&RawLine::from(self))

@@ -32,12 +32,11 @@ pub(crate) fn read(
         RecordedSteps { builder, due: None, frame: None, spent: None, time: Micros::ZERO };
     loop {
         if let Some(line) = Line::parse(lines.peek()?) {
-            let line = line.into_owned();
-            lines.next_text()?;
             if line.seat().is_some_and(|seat| !Seat::all(seats).any(|other| other == seat)) {
                 return Err(lines.difference("a seat that the match does not have"));
             }
             steps.read(line);
+            lines.next_text()?;
             continue;
         }
         let seal = lines.seal();

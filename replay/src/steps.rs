@@ -3,7 +3,6 @@
 //! A step is a decision, a forfeit, or another change of the picture, such as a deal of cards. Only
 //! requested steps are drawn, so a page of a match with ten thousand steps is cheap.
 
-use std::io::Read;
 use std::ops::Range;
 
 use arbiter_games::{
@@ -11,7 +10,7 @@ use arbiter_games::{
     Step as MatchStep, TimeSpent,
 };
 
-use crate::line_blocks::{LineBlocks, ReadLines};
+use crate::line_blocks::ReadLines;
 use crate::lines::{Difference, Lines, read_header};
 use crate::record_line::{Header, PackageHeader};
 use crate::recorded_steps;
@@ -25,13 +24,12 @@ use crate::verify::{ReplayEvent, ReplayObserver, replay_lines};
 /// The first difference between the record and the rules.
 pub fn steps(
     games: &Games,
-    record: impl Read,
+    record: impl ReadLines,
     requested: Range<usize>,
 ) -> Result<Steps, Difference> {
-    let lines = LineBlocks::new(record);
     let mut drawn = Vec::new();
     let overview =
-        visit_steps(games, lines, (requested, &ShownNames::new()), |_, step| drawn.push(step))?;
+        visit_steps(games, record, (requested, &ShownNames::new()), |_, step| drawn.push(step))?;
     Ok(Steps { overview, drawn })
 }
 

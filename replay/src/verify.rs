@@ -191,8 +191,8 @@ impl<R: ReadLines, F: ReplayObserver> Replay<'_, R, F> {
                         self.advance(time)?;
                     }
                     line => {
-                        let found = line.to_json().unwrap_or_default();
-                        return Err(self.mismatch(&describe(&note), &found));
+                        let found = line.to_json();
+                        return Err(self.mismatch(&describe(&note), found));
                     }
                 },
                 Step::Illegal(seat, Illegal(why)) => {
@@ -233,9 +233,9 @@ impl<R: ReadLines, F: ReplayObserver> Replay<'_, R, F> {
                 self.advance(time)?;
             }
             line => {
-                let found = line.to_json().unwrap_or_default();
+                let found = line.to_json();
                 let expected = format!("message {:?} to seat {}", message.text, message.seat);
-                return Err(self.mismatch(&expected, &found));
+                return Err(self.mismatch(&expected, found));
             }
         }
         if !message.tells_time {
@@ -261,8 +261,8 @@ impl<R: ReadLines, F: ReplayObserver> Replay<'_, R, F> {
                 self.forfeited(message, forfeit, spent, &detail)
             }
             line => {
-                let found = line.to_json().unwrap_or_default();
-                Err(self.mismatch(&format!("a reply or forfeit of seat {}", message.seat), &found))
+                let found = line.to_json();
+                Err(self.mismatch(&format!("a reply or forfeit of seat {}", message.seat), found))
             }
         }
     }
@@ -302,9 +302,9 @@ impl<R: ReadLines, F: ReplayObserver> Replay<'_, R, F> {
                 self.advance(time)
             }
             line => {
-                let found = line.to_json().unwrap_or_default();
+                let found = line.to_json();
                 let expected = format!("forfeit of seat {illegal} by an illegal reply: {why}");
-                Err(self.mismatch(&expected, &found))
+                Err(self.mismatch(&expected, found))
             }
         }
     }
@@ -354,7 +354,8 @@ impl<R: ReadLines, F: ReplayObserver> Replay<'_, R, F> {
         Ok(())
     }
 
-    fn mismatch(&self, expected: &str, found: &str) -> Difference {
+    fn mismatch(&self, expected: &str, found: serde_json::Result<String>) -> Difference {
+        let found = found.unwrap_or_default();
         self.lines.difference(format!("expected by the rules: {expected}; found: {found}"))
     }
 
@@ -375,8 +376,8 @@ impl<R: ReadLines, F: ReplayObserver> Replay<'_, R, F> {
                     self.emit(ReplayEvent::Stderr { seat, text: &text, dropped });
                 }
                 Some(line) => {
-                    let found = line.to_json().unwrap_or_default();
-                    return Err(self.mismatch("the end of the match", &found));
+                    let found = line.to_json();
+                    return Err(self.mismatch("the end of the match", found));
                 }
                 None => break,
             }

@@ -5,13 +5,15 @@
 mod support;
 
 use arbiter_games::{Forfeit, Game, Games, Micros, Params, Score, Seat, SeatResult, Seed, gomoku};
-use arbiter_replay::{ForfeitedSeat, Header, Line, Step, Steps, Transcript, Writer, steps, verify};
+use arbiter_replay::{
+    ForfeitedSeat, Header, Line, LineBlocks, Step, Steps, Transcript, Writer, steps, verify,
+};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use support::{SPENT, names, params, play, reply, transcript};
 
 /// Every step of a record.
 fn all_steps(record: &[u8]) -> Steps {
-    steps(&Games::built_in(), record, 0..usize::MAX).unwrap()
+    steps(&Games::built_in(), LineBlocks::new(record), 0..usize::MAX).unwrap()
 }
 
 /// A step as text.
@@ -75,7 +77,8 @@ fn a_range_of_steps_equals_a_part_of_all_steps() {
             play(&params, seed, &names, |message, view| reply(&mut dice, message, view));
         let whole = all_steps(&record);
         let middle = whole.overview.total / 2;
-        let part = steps(&Games::built_in(), &record[..], middle..middle + 3).unwrap();
+        let part =
+            steps(&Games::built_in(), LineBlocks::new(&record[..]), middle..middle + 3).unwrap();
         assert_eq!(
             (part.overview.total, &part.overview.chapters),
             (whole.overview.total, &whole.overview.chapters)
@@ -95,7 +98,7 @@ fn an_edited_record_has_no_steps() {
     let text = String::from_utf8(record).unwrap();
     let edited = text.replace("\"(4,0)\"", "\"(4,1)\"");
     assert_ne!(edited, text);
-    let steps_error = steps(&games, edited.as_bytes(), 0..9).unwrap_err();
+    let steps_error = steps(&games, LineBlocks::new(edited.as_bytes()), 0..9).unwrap_err();
     let verify_error = verify(&games, edited.as_bytes()).unwrap_err();
     assert_eq!(steps_error.to_string(), verify_error.to_string());
 }

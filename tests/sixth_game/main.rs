@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{ExitCode, Stdio};
 
 use arbiter_games::Games;
-use arbiter_replay::steps;
+use arbiter_replay::{LineBlocks, steps};
 use serde_json::{Value, json};
 use support::service::done;
 use support::up::Up;
@@ -92,7 +92,7 @@ fn local_matches(games: &Games) {
 
     let text = fs::read_to_string(record).unwrap();
     assert!(text.starts_with(r#"{"record":1,"game":"nim","rules":"1","params":{"heap":21}"#));
-    let replay = steps(games, text.as_bytes(), 0..usize::MAX).unwrap();
+    let replay = steps(games, LineBlocks::new(text.as_bytes()), 0..usize::MAX).unwrap();
     let last = replay.drawn.last().unwrap().render(&replay.overview.names).into_string();
     assert!(last.contains("<table class=\"cards nim\">"), "{last}");
     assert!(last.contains("data-score=\"1 6\""), "{last}");
@@ -159,6 +159,11 @@ fn tournament(games: &Games) {
     let record = up.succeed("match cup/0 --record -");
     let path = up.bots.file("match.jsonl", &record);
     assert!(succeed(&["verify", &path]).contains(": ok"));
-    assert!(steps(games, record.as_bytes(), 0..1).unwrap().drawn[0].picture.caption.contains("21"));
+    assert!(
+        steps(games, LineBlocks::new(record.as_bytes()), 0..1).unwrap().drawn[0]
+            .picture
+            .caption
+            .contains("21")
+    );
     up.close();
 }

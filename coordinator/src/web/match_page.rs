@@ -1,8 +1,8 @@
 //! The page of a match: its state, its result and its replay, step by step.
 //!
-//! The record is replayed through the rules ([`arbiter_replay::visit_steps`]), and the requested
-//! step is rendered and cached with its neighbours ([`replay_cache`]). Without scripts each step is
-//! a page. With scripts, the viewer ([`Viewer`]) fetches chunks of steps ahead and plays them.
+//! The record is replayed ([`arbiter_replay::render_chunks()`]), and the requested step is cached
+//! with its neighbours ([`replay_cache`]). Without scripts each step is a page. With scripts, the
+//! viewer ([`Viewer`]) fetches chunks of steps ahead and plays them.
 
 use std::fmt;
 use std::num::IntErrorKind;

@@ -2,16 +2,15 @@
 //!
 //! To render one step, the whole record must be replayed through the rules. A viewer needs many
 //! steps, one after the other. So a replay renders several chunks of steps at once and caches them
-//! as the browser receives them ([`arbiter_replay::render_chunks()`]); the next thousand steps need
-//! no replay and do not read the record. Access is checked before, for every request. The least
+//! as the browser receives them ([`arbiter_replay::render_chunks()`]); the steps after it need no
+//! replay and do not read the record. Access is checked before, for every request. The least
 //! recently used replay is evicted first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::Arc;
-use std::sync::LazyLock;
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use arbiter_games::{BotName, EntrantName, Games};
 use arbiter_replay::{Difference, Overview, RenderedChunks, STEPS_PER_CHUNK, ShownNames};
@@ -24,6 +23,8 @@ use crate::service::{RecordKey, ReplayRecord};
 const FIRST_CHUNKS: usize = 8;
 /// Chunks rendered by each later replay.
 const CHUNKS_PER_REPLAY: usize = 32;
+/// Replays that may be under way: more than there are permits.
+const MAX_TURNS: usize = 64;
 /// The size of the cache, in bytes.
 const MAX_CACHE_BYTES: usize = 64 << 20;
 
@@ -123,6 +124,9 @@ impl CachedReplay {
 #[derive(Debug)]
 struct ReplayCache {
     replays: Cache<ReplayKey, CachedReplay>,
+    /// Locks, so that one thread at a time replays a record: a viewer requests several chunks at
+    /// once, and one replay renders them all.
+    turns: Cache<ReplayKey, Mutex<()>>,
     /// The number of times a record was replayed.
     #[cfg(test)]
     replay_count: AtomicUsize,
@@ -132,6 +136,7 @@ impl ReplayCache {
     fn new(max_bytes: usize) -> Self {
         Self {
             replays: Cache::weighted(max_bytes, CachedReplay::size),
+            turns: Cache::new(MAX_TURNS),
             #[cfg(test)]
             replay_count: AtomicUsize::new(0),
         }
@@ -149,10 +154,14 @@ impl ReplayCache {
         replayed: Replayed<'_>,
         number: usize,
     ) -> Result<ReplayChunk, Difference> {
+        let turn = self.turns.get_or_insert_with(key.clone(), Mutex::default);
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(chunk) = self.chunk(&key, number) {
             return Ok(chunk);
         }
-        let is_open = self.replays.get(&key, None).is_some();
+        let replay = self.replays.get(&key, None);
+        // One without chunks was opened beyond its last step.
+        let is_open = replay.is_some_and(|replay| !replay.chunks.is_empty());
         let count = if is_open { CHUNKS_PER_REPLAY } else { FIRST_CHUNKS };
         let mut replay = replay_chunks(replayed, number, count)?;
         #[cfg(test)]
@@ -190,7 +199,7 @@ mod matches;
 mod tests {
     use arbiter_games::{ExpectedReply, MatchView, Message, Seed, wojna};
     use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId};
-    use arbiter_replay::Footer;
+    use arbiter_replay::{Footer, LineBlocks};
 
     use super::*;
 
@@ -207,8 +216,8 @@ mod tests {
 
     fn long_match(number: i64) -> LongMatch {
         let (record, names) = long_record(number);
-        let steps =
-            arbiter_replay::steps(&Games::built_in(), &record[..], 0..usize::MAX).unwrap().drawn;
+        let lines = LineBlocks::new(&record[..]);
+        let steps = arbiter_replay::steps(&Games::built_in(), lines, 0..usize::MAX).unwrap().drawn;
         let shown: Vec<_> = names.into_iter().map(EntrantName::from).collect();
         let steps = steps.iter().map(|step| step.render(&shown).into_string()).collect();
         let record = ReplayRecord::of(zstd::encode_all(&record[..], 3).unwrap(), &[true; 4]);
@@ -266,6 +275,22 @@ mod tests {
         assert_eq!(cache.replay_count.into_inner(), 1 + total.div_ceil(STEPS_PER_REPLAY));
         let empty = ReplayCache::new(MAX_CACHE_BYTES);
         assert_eq!(render(&empty, &long, usize::MAX), None);
+    }
+
+    #[test]
+    fn chunks_that_are_requested_at_once_need_one_replay() {
+        let long = long_match(1);
+        let cache = ReplayCache::new(MAX_CACHE_BYTES);
+        std::thread::scope(|scope| {
+            for step in (0..FIRST_CHUNKS).map(|chunk| chunk * STEPS_PER_CHUNK) {
+                let cache = &cache;
+                let long = &long;
+                scope.spawn(move || {
+                    assert_eq!(render(cache, long, step).as_ref(), Some(&long.steps[step]));
+                });
+            }
+        });
+        assert_eq!(cache.replay_count.into_inner(), 1);
     }
 
     #[test]

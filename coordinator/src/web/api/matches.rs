@@ -4,7 +4,7 @@
 
 use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::{state_words, v1};
-use arbiter_replay::{Clock, ShownNames, Step, Steps};
+use arbiter_replay::{Clock, Step, Steps};
 use axum::http::Uri;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -251,12 +251,9 @@ impl Handler for GetMatchSteps {
         let games = context.service.games_of_match(&name).await?;
         let requested = from..from.saturating_add(count);
         let replay = move || {
-            let mut drawn = Vec::new();
-            let overview = arbiter_replay::read_ahead(record.lines()?, |lines| {
-                let shown = (requested, &ShownNames::new());
-                arbiter_replay::visit_steps(&games, lines, shown, |_, step| drawn.push(step))
-            })??;
-            Ok(Steps { overview, drawn })
+            arbiter_replay::read_ahead(record.lines()?, |lines| {
+                arbiter_replay::steps(&games, lines, requested)
+            })?
         };
         let steps = match_page::run_replay(&context.session, &name, replay).await?;
         let next = from.saturating_add(count);
