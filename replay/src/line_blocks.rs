@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Lines whose last one ends so many bytes before the end of a piece.
+    /// Lines that end `before` bytes before the end of a piece.
     fn filler(before: usize) -> String {
         let length = PIECE_BYTES - before - 1;
         format!("{}\n", "x\n".repeat(length / 2) + &"x".repeat(length % 2))

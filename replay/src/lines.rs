@@ -31,14 +31,10 @@ pub(crate) fn read_header<R: ReadLines>(
     games: &Games,
     lines: &mut Lines<R>,
 ) -> Result<Header, Difference> {
-    let text = lines.next_text()?;
-    let header = Header::parse(games, text);
-    let canonical = header
-        .as_ref()
-        .is_ok_and(|header| serde_json::to_string(header).is_ok_and(|spelling| spelling == text));
-    let header =
-        header.map_err(|error| lines.difference(format!("not a valid header: {error}")))?;
-    if !canonical {
+    let text = lines.next_text()?.to_owned();
+    let header = Header::parse(games, &text)
+        .map_err(|error| lines.difference(format!("not a valid header: {error}")))?;
+    if serde_json::to_string(&header).ok().as_deref() != Some(text.as_str()) {
         return Err(lines.difference("not the canonical form of a header"));
     }
     check_version(header.record, lines)?;
@@ -121,7 +117,8 @@ impl<R: ReadLines> Lines<R> {
 
     /// Parses the next line of the match.
     pub(crate) fn next(&mut self) -> Result<Line<'_>, Difference> {
-        let number = self.number + usize::from(self.end.is_none());
+        self.require_end()?;
+        let number = self.number;
         let text = self.next_text()?;
         Line::parse(text).ok_or_else(|| {
             let problem = format!("not a valid line: {text}");
