@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use arbiter_games::{ExpectedReply, Games, Seed, wojna};
 use arbiter_replay::{
-    LineBlocks, PageOptions, STEPS_PER_CHUNK, STYLE, ShownNames, render_chunks, replay_page,
-    unpack, verify,
+    LineBlocks, PageOptions, Reader, STEPS_PER_CHUNK, STYLE, ShownNames, render_chunks,
+    replay_page, unpack, verify,
 };
 
 #[path = "../tests/support/mod.rs"]
@@ -25,7 +25,7 @@ const REPETITIONS: usize = 5;
 /// The target for opening a replay, in milliseconds.
 const TARGET: u128 = 300;
 /// The chunks that a server renders when it opens a replay, as `FIRST_CHUNKS` there.
-const CHUNKS: usize = 8;
+const CHUNKS: usize = 4;
 
 fn main() {
     let record = longest_match();
@@ -33,10 +33,11 @@ fn main() {
     let games = Games::built_in();
     let base = shortest(|| read(&packed));
     let names = ShownNames::new();
+    let reader = Reader { names: Some(&names), visible: Some(&[false; 4]) };
     let opened = |chunk: usize| {
         let requested = chunk..chunk + CHUNKS;
         let lines = LineBlocks::new(unpack(&packed).expect("it was compressed"));
-        render_chunks(&games, lines, (requested, &names)).expect("it is a record")
+        render_chunks(&games, lines, (requested, reader)).expect("it is a record")
     };
     let total = opened(0).overview.total;
     let lines = record.split(|byte| *byte == b'\n').count() - 1;

@@ -1,25 +1,48 @@
 //! Reads the lines of a record in blocks. A long record has a million short lines, and to read each
-//! of them alone takes longer than to parse it.
+//! of them alone takes longer than to parse it. What needs no rules is done here, because another
+//! thread does it for a replay ([`read_ahead`](crate::read_ahead())): the lines are parsed and
+//! hashed.
 
 use std::io::{self, Read};
 use std::mem;
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 use thiserror::Error;
 
 use crate::compression::MAX_LINE;
+use crate::plain_line::PlainLine;
+use crate::seal::SealHasher;
 
 /// How much is read at once, in bytes.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Reads lines in blocks.
+/// Some lines of a record, one after the other.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// The lines, each with its newline. Empty after the last line of the record.
+    pub(crate) text: String,
+    /// The same lines, parsed.
+    pub(crate) lines: Vec<BlockLine>,
+    /// The seal of all lines before the block.
+    pub(crate) seal: SealHasher,
+}
+
+/// A line of a block.
+#[derive(Debug)]
+pub(crate) struct BlockLine {
+    /// Where its newline is in the block.
+    pub(crate) end: usize,
+    /// What it contains; `None` if it is another line, or wrong.
+    pub(crate) plain: Option<PlainLine>,
+}
+
+/// Reads the lines of a record in blocks.
 pub trait ReadLines {
-    /// Replaces `block` by the next lines: at least one, each with its newline. It is empty after
-    /// the last line.
+    /// Replaces `block` by the next lines.
     ///
     /// # Errors
-    /// Why the lines that follow cannot be read. `block` is empty, and nothing more may be read.
-    fn read_lines(&mut self, block: &mut String) -> Result<(), LineError>;
+    /// Why the lines that follow cannot be read. Nothing more may be read.
+    fn read_block(&mut self, block: &mut Block) -> Result<(), LineError>;
 }
 
 /// Why the next line cannot be read.
@@ -47,12 +70,40 @@ pub struct LineBlocks<R> {
     rest: Vec<u8>,
     /// Why the line after those that were read cannot be read.
     failure: Option<LineError>,
+    /// Of the blocks that were read.
+    seal: SealHasher,
 }
 
 impl<R: Read> LineBlocks<R> {
     /// The lines of a text, none of which was read.
     pub fn new(text: R) -> Self {
-        Self { text, rest: Vec::new(), failure: None }
+        Self { text, rest: Vec::new(), failure: None, seal: SealHasher::default() }
+    }
+
+    /// Replaces `block` by the next lines: at least one, each with its newline. It is empty after
+    /// the last line.
+    ///
+    /// # Errors
+    /// Why the lines that follow cannot be read. `block` is empty, and nothing more may be read.
+    pub fn read_lines(&mut self, block: &mut String) -> Result<(), LineError> {
+        let mut bytes = mem::take(block).into_bytes();
+        bytes.clear();
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        self.read_bytes(&mut bytes)?;
+        *block = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let valid = error.utf8_error().valid_up_to();
+                let mut before = error.into_bytes();
+                let end = memrchr(b'\n', &before[..valid]).ok_or(LineError::NotUtf8)?;
+                self.failure = Some(LineError::NotUtf8);
+                before.truncate(end + 1);
+                String::from_utf8(before).expect("it ends before the first error")
+            }
+        };
+        Ok(())
     }
 
     /// Reads the next lines, which may not be UTF-8.
@@ -86,24 +137,17 @@ impl<R: Read> LineBlocks<R> {
 }
 
 impl<R: Read> ReadLines for LineBlocks<R> {
-    fn read_lines(&mut self, block: &mut String) -> Result<(), LineError> {
-        let mut bytes = mem::take(block).into_bytes();
-        bytes.clear();
-        if let Some(failure) = self.failure.take() {
-            return Err(failure);
+    fn read_block(&mut self, block: &mut Block) -> Result<(), LineError> {
+        block.lines.clear();
+        self.read_lines(&mut block.text)?;
+        let mut begin = 0;
+        for end in memchr_iter(b'\n', block.text.as_bytes()) {
+            let plain = PlainLine::parse(&block.text[begin..end]);
+            block.lines.push(BlockLine { end, plain });
+            begin = end + 1;
         }
-        self.read_bytes(&mut bytes)?;
-        *block = match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => {
-                let valid = error.utf8_error().valid_up_to();
-                let mut before = error.into_bytes();
-                let end = memrchr(b'\n', &before[..valid]).ok_or(LineError::NotUtf8)?;
-                self.failure = Some(LineError::NotUtf8);
-                before.truncate(end + 1);
-                String::from_utf8(before).expect("it ends before the first error")
-            }
-        };
+        block.seal.clone_from(&self.seal);
+        self.seal.add_lines(&block.text);
         Ok(())
     }
 }

@@ -1,14 +1,14 @@
 //! Reads the lines of a record one after the other.
 
 use std::io;
+use std::mem;
 
 use arbiter_games::Games;
-use memchr::memchr;
 use thiserror::Error;
 
-use crate::line_blocks::{LineError, ReadLines};
+use crate::line_blocks::{Block, LineError, ReadLines};
+use crate::plain_line::PlainLine;
 use crate::record_line::{Header, Line, RECORD_VERSION};
-use crate::seal::SealHasher;
 
 /// The first difference between a record and the rules.
 #[derive(Debug, Error)]
@@ -53,42 +53,31 @@ pub(crate) fn check_version<R: ReadLines>(
         .difference(format!("record format {version}; this program supports {RECORD_VERSION}")))
 }
 
-/// Reads, counts and hashes the lines of a record.
+/// Reads and counts the lines of a record.
 pub(crate) struct Lines<R> {
     record: R,
+    /// How many lines were read.
+    count: usize,
     /// The number of the last line that was read or peeked, from 1.
     number: usize,
-    /// Of the lines before `sealed`.
-    seal: SealHasher,
-    /// Some lines, with their newlines.
-    block: String,
-    /// Where the lines of the block begin that `seal` does not have.
-    sealed: usize,
+    /// The lines around the next one.
+    block: Block,
+    /// The index of the next line in the block.
+    next: usize,
     /// Where the next line begins in the block.
     begin: usize,
-    /// Where it ends, if it was peeked.
-    end: Option<usize>,
 }
 
 impl<R: ReadLines> Lines<R> {
     /// The lines of a record, none of which was read.
     pub(crate) fn new(record: R) -> Self {
-        Self {
-            record,
-            number: 0,
-            seal: SealHasher::default(),
-            block: String::new(),
-            sealed: 0,
-            begin: 0,
-            end: None,
-        }
+        Self { record, count: 0, number: 0, block: Block::default(), next: 0, begin: 0 }
     }
 
     /// Checks that the record has no more lines. Returns their number.
     pub(crate) fn end(&mut self) -> Result<usize, Difference> {
-        let lines = self.number;
         match self.find_end() {
-            Ok(None) => Ok(lines),
+            Ok(None) => Ok(self.count),
             Ok(Some(_)) | Err(Difference::Line { .. }) => {
                 Err(self.difference("the record continues after its last line"))
             }
@@ -104,33 +93,39 @@ impl<R: ReadLines> Lines<R> {
     /// Returns the next line without its newline, and does not consume it.
     pub(crate) fn peek(&mut self) -> Result<&str, Difference> {
         let end = self.require_end()?;
-        Ok(&self.block[self.begin..end])
+        Ok(&self.block.text[self.begin..end])
     }
 
-    /// Returns the next line without its newline, and adds it to the seal.
+    /// Returns the next line without its newline.
     pub(crate) fn next_text(&mut self) -> Result<&str, Difference> {
-        let end = self.require_end()?;
-        let begin = std::mem::replace(&mut self.begin, end + 1);
-        self.end = None;
-        Ok(&self.block[begin..end])
+        Ok(self.next_line()?.1)
     }
 
     /// Parses the next line of the match.
     pub(crate) fn next(&mut self) -> Result<Line<'_>, Difference> {
-        self.require_end()?;
-        let number = self.number;
-        let text = self.next_text()?;
-        Line::parse(text).ok_or_else(|| {
+        let number = self.count + 1;
+        let (plain, text) = self.next_line()?;
+        Line::parsed(plain, text).ok_or_else(|| {
             let problem = format!("not a valid line: {text}");
             Difference::Line { line: number, problem }
         })
     }
 
-    /// The seal of the lines so far, without a peeked one.
-    pub(crate) fn seal(&mut self) -> blake3::Hash {
-        self.seal.add_lines(&self.block[self.sealed..self.begin]);
-        self.sealed = self.begin;
-        self.seal.seal()
+    /// The next line without its newline, and what [`PlainLine::parse`] has found in it.
+    fn next_line(&mut self) -> Result<(Option<&PlainLine>, &str), Difference> {
+        let end = self.require_end()?;
+        let line = &self.block.lines[self.next];
+        let begin = mem::replace(&mut self.begin, end + 1);
+        self.next += 1;
+        self.count += 1;
+        Ok((line.plain.as_ref(), &self.block.text[begin..end]))
+    }
+
+    /// The seal of the lines that were read.
+    pub(crate) fn seal(&self) -> blake3::Hash {
+        let mut seal = self.block.seal.clone();
+        seal.add_lines(&self.block.text[..self.begin]);
+        seal.seal()
     }
 
     /// Where the next line ends.
@@ -140,23 +135,18 @@ impl<R: ReadLines> Lines<R> {
 
     /// Where the next line ends. `None` if there is no line.
     fn find_end(&mut self) -> Result<Option<usize>, Difference> {
-        if self.end.is_none() {
-            self.number += 1;
-            if self.begin == self.block.len() {
-                self.read_block()?;
-            }
-            let newline = memchr(b'\n', &self.block.as_bytes()[self.begin..]);
-            self.end = newline.map(|newline| self.begin + newline);
+        self.number = self.count + 1;
+        if self.next == self.block.lines.len() {
+            self.read_block()?;
         }
-        Ok(self.end)
+        Ok(self.block.lines.get(self.next).map(|line| line.end))
     }
 
     /// Replaces the block by the next one.
     fn read_block(&mut self) -> Result<(), Difference> {
-        self.seal.add_lines(&self.block[self.sealed..]);
-        self.sealed = 0;
+        self.next = 0;
         self.begin = 0;
-        self.record.read_lines(&mut self.block).map_err(|error| match error {
+        self.record.read_block(&mut self.block).map_err(|error| match error {
             LineError::Unreadable(error) => Difference::Unreadable(error),
             LineError::NotUtf8 | LineError::TooLong | LineError::Incomplete => {
                 self.difference(error.to_string())

@@ -15,9 +15,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::chunk::decode_chunk;
 use crate::line_blocks::LineBlocks;
 use crate::lines::Difference;
+use crate::reader::{Reader, ShownNames};
 use crate::render::{score_cells, score_columns, score_heads, who};
 use crate::render_chunks::{RenderedChunks, render_chunks};
-use crate::steps_builder::{Overview, ShownNames};
+use crate::steps_builder::Overview;
 use crate::viewer::{SCRIPT, StepSource, Viewer};
 use crate::visible_text::without_bidi_controls;
 
@@ -45,7 +46,8 @@ pub fn replay_page(
     options: PageOptions<'_>,
 ) -> Result<String, Difference> {
     let lines = LineBlocks::new(record);
-    let replay = render_chunks(games, lines, (0..usize::MAX, options.names))?;
+    let reader = Reader { names: Some(options.names), visible: None };
+    let replay = render_chunks(games, lines, (0..usize::MAX, reader))?;
     let first = replay.chunks.first().map(|chunk| decode_chunk(chunk)).transpose()?;
     let first = first.and_then(|steps| steps.into_iter().next()).map(PreEscaped);
     Ok(page(&replay, first.as_ref(), options))

@@ -4,34 +4,41 @@
 //! A line of a record has exactly one valid spelling. So a line that begins, continues and ends as
 //! it must is valid, and no JSON parser is needed.
 
+use std::ops::Range;
+
 use arbiter_games::{Micros, Seat, TimeSpent};
 
 /// A message or a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PlainLine<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlainLine {
     /// Time since the match began.
     pub(crate) time: Micros,
     /// The seat that gets the message, or that replies.
     pub(crate) seat: Seat,
-    /// The message or the reply.
-    pub(crate) text: &'a str,
+    /// Where the line has the message or the reply.
+    pub(crate) text: Range<usize>,
     /// The time of a reply; `None` for a message.
     pub(crate) spent: Option<TimeSpent>,
 }
 
-impl<'a> PlainLine<'a> {
+impl PlainLine {
     /// Parses a line. `None` if it is not one of these lines; it may be another valid line.
-    pub(crate) fn parse(line: &'a str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         let (time, rest) = number(line.strip_prefix("{\"t\":")?)?;
         let (seat, rest) = number(rest.strip_prefix(",\"seat\":")?)?;
         let time = Micros(time);
         let seat = Seat::from_index(usize::from(u8::try_from(seat).ok()?.checked_sub(1)?));
+        let range = |begin: &str, text: &str| {
+            let start = line.len() - begin.len();
+            start..start + text.len()
+        };
         if let Some(rest) = rest.strip_prefix(",\"send\":\"") {
             let text = rest.strip_suffix("\"}").filter(|text| text.bytes().all(is_plain))?;
-            return Some(Self { time, seat, text, spent: None });
+            return Some(Self { time, seat, text: range(rest, text), spent: None });
         }
-        let rest = rest.strip_prefix(",\"reply\":\"")?;
-        let (text, rest) = rest.split_at(rest.bytes().position(|byte| !is_plain(byte))?);
+        let begin = rest.strip_prefix(",\"reply\":\"")?;
+        let (text, rest) = begin.split_at(begin.bytes().position(|byte| !is_plain(byte))?);
+        let text = range(begin, text);
         let (wall, rest) = number(rest.strip_prefix("\",\"wall_us\":")?)?;
         let (cpu, rest) = number(rest.strip_prefix(",\"cpu_us\":")?)?;
         let spent = Some(TimeSpent { wall: Micros(wall), cpu: Micros(cpu) });

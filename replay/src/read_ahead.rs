@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use crate::line_blocks::{LineError, ReadLines};
+use crate::line_blocks::{Block, LineError, ReadLines};
 
 /// Blocks that wait to be read. They bound the memory.
 const WAITING_BLOCKS: usize = 4;
@@ -33,13 +33,13 @@ pub fn read_ahead<T>(
 /// of blocks that were read.
 fn send(
     mut lines: impl ReadLines,
-    blocks: &SyncSender<Result<String, LineError>>,
-    unused: &Receiver<String>,
+    blocks: &SyncSender<Result<Block, LineError>>,
+    unused: &Receiver<Block>,
 ) {
     loop {
         let mut block = unused.try_recv().unwrap_or_default();
-        let result = lines.read_lines(&mut block).map(|()| block);
-        let is_last = result.as_ref().map_or(true, String::is_empty);
+        let result = lines.read_block(&mut block).map(|()| block);
+        let is_last = result.as_ref().map_or(true, |block| block.text.is_empty());
         // The receiver may be gone.
         if blocks.send(result).is_err() || is_last {
             return;
@@ -50,17 +50,17 @@ fn send(
 /// Lines that another thread reads.
 #[derive(Debug)]
 pub struct AheadReader {
-    blocks: Receiver<Result<String, LineError>>,
+    blocks: Receiver<Result<Block, LineError>>,
     /// Gives back the memory of blocks.
-    used: Sender<String>,
+    used: Sender<Block>,
 }
 
 impl ReadLines for AheadReader {
-    fn read_lines(&mut self, block: &mut String) -> Result<(), LineError> {
+    fn read_block(&mut self, block: &mut Block) -> Result<(), LineError> {
         // Without a receiver there are no more blocks to read.
         drop(self.used.send(mem::take(block)));
         // Without a sender the lines have ended.
-        *block = self.blocks.recv().unwrap_or_else(|_| Ok(String::new()))?;
+        *block = self.blocks.recv().unwrap_or_else(|_| Ok(Block::default()))?;
         Ok(())
     }
 }
@@ -75,11 +75,11 @@ mod tests {
     struct Numbers(usize, Option<LineError>);
 
     impl ReadLines for Numbers {
-        fn read_lines(&mut self, block: &mut String) -> Result<(), LineError> {
-            block.clear();
+        fn read_block(&mut self, block: &mut Block) -> Result<(), LineError> {
+            block.text.clear();
             if self.0 > 0 {
                 self.0 -= 1;
-                *block = format!("{}\n", self.0);
+                block.text = format!("{}\n", self.0);
                 return Ok(());
             }
             self.1.take().map_or(Ok(()), Err)
@@ -88,11 +88,11 @@ mod tests {
 
     /// All lines of a reader, and its error.
     fn read_all(mut reader: AheadReader) -> (Vec<String>, Option<String>) {
-        let mut block = String::new();
+        let mut block = Block::default();
         let mut failure = None;
         let blocks = iter::from_fn(|| {
-            failure = reader.read_lines(&mut block).err();
-            Some(block.clone()).filter(|block| !block.is_empty())
+            failure = reader.read_block(&mut block).err();
+            Some(block.text.clone()).filter(|block| !block.is_empty())
         });
         (blocks.collect(), failure.map(|error| error.to_string()))
     }
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn a_reader_may_stop_early() {
         let first = |mut reader: AheadReader| {
-            let mut block = String::new();
-            reader.read_lines(&mut block).map(|()| block)
+            let mut block = Block::default();
+            reader.read_block(&mut block).map(|()| block.text)
         };
         let lines = read_ahead(Numbers(usize::MAX, None), first).unwrap().unwrap();
         assert_eq!(lines, format!("{}\n", usize::MAX - 1));

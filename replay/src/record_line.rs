@@ -330,12 +330,18 @@ impl<'a> Line<'a> {
 
     /// Parses a line. `None` if it is not a line of a record.
     pub fn parse(text: &'a str) -> Option<Self> {
-        let plain =
-            PlainLine::parse(text).map(|PlainLine { time, seat, text, spent }| match spent {
-                Some(spent) => Self::Replied { time, seat, reply: text.as_bytes().into(), spent },
-                None => Self::Sent { time, seat, text: text.into() },
-            });
-        plain.or_else(|| Self::parse_any(text))
+        Self::parsed(PlainLine::parse(text).as_ref(), text)
+    }
+
+    /// Like [`Self::parse`], for a line of which `plain` is what [`PlainLine::parse`] has found.
+    pub(crate) fn parsed(plain: Option<&PlainLine>, line: &'a str) -> Option<Self> {
+        let Some(plain) = plain else { return Self::parse_any(line) };
+        let PlainLine { time, seat, .. } = *plain;
+        let text = &line[plain.text.clone()];
+        Some(match plain.spent {
+            Some(spent) => Self::Replied { time, seat, reply: text.as_bytes().into(), spent },
+            None => Self::Sent { time, seat, text: text.into() },
+        })
     }
 
     /// Parses a line of any kind.

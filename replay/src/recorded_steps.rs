@@ -78,6 +78,10 @@ impl RecordedSteps<'_> {
                 self.due = Some(Action { seat: Some(seat), reply, ..Action::default() });
             }
             Line::Forfeited { time, seat, forfeit, spent, detail } => {
+                let detail = match spent {
+                    Some(_) => self.builder.shown_detail(seat, &detail).to_owned(),
+                    None => detail,
+                };
                 let judged = |spent| {
                     let kind = forfeit;
                     Some(StepForfeit { kind, detail, spent, allowance: None })

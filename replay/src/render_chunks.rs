@@ -20,8 +20,9 @@ use crate::chunk::{STEPS_PER_CHUNK, encode_chunk};
 use crate::line_blocks::ReadLines;
 use crate::lines::Difference;
 use crate::read_ahead::read_ahead;
+use crate::reader::Reader;
 use crate::steps::visit_steps;
-use crate::steps_builder::{Overview, ShownNames, Step};
+use crate::steps_builder::{Overview, Step};
 
 /// A piece is passed on when it has this many steps, or more bytes of pictures than this.
 const PIECE_STEPS: usize = 32;
@@ -66,15 +67,15 @@ impl DrawnSteps {
     }
 }
 
-/// Replays a record of a match of one of these games. Renders the chunks whose numbers are in
-/// `requested`, with the names that `shown` gives for those in the record.
+/// Replays a record of a match of one of these games for a reader. Renders the chunks whose numbers
+/// are in `requested`.
 ///
 /// # Errors
 /// The first difference between the record and the rules; or that no thread can be started.
 pub fn render_chunks(
     games: &Games,
     record: impl ReadLines + Send,
-    (requested, shown): (Range<usize>, &ShownNames),
+    (requested, reader): (Range<usize>, Reader<'_>),
 ) -> Result<RenderedChunks, Difference> {
     let first_step = |chunk: usize| chunk.saturating_mul(STEPS_PER_CHUNK);
     let steps = first_step(requested.start)..first_step(requested.end);
@@ -85,7 +86,7 @@ pub fn render_chunks(
         // The renderer ends when it has no sender: this closure owns it.
         let overview = read_ahead(record, move |lines| {
             let mut piece = DrawnSteps::default();
-            let overview = visit_steps(games, lines, (steps, shown), |names, step| {
+            let overview = visit_steps(games, lines, (steps, reader), |names, step| {
                 piece.push(names, step);
                 if piece.is_full() {
                     piece.send(&sender);

@@ -12,13 +12,15 @@ use arbiter_games::{
 
 use crate::line_blocks::ReadLines;
 use crate::lines::{Difference, Lines, read_header};
+use crate::reader::Reader;
 use crate::record_line::{Header, PackageHeader};
 use crate::recorded_steps;
-use crate::steps_builder::{Action, Overview, ShownNames, Step, StepForfeit, Steps, StepsBuilder};
+use crate::steps_builder::{Action, Overview, Step, StepForfeit, Steps, StepsBuilder};
 use crate::verify::{ReplayEvent, ReplayObserver, replay_lines};
 
-/// Replays a record and draws the steps whose numbers are in `requested`. Rules of a game package
-/// do not run here: its steps have the pictures of the record, and `games` need not have it.
+/// Replays a record for a reader and draws the steps whose numbers are in `requested`. Rules of a
+/// game package do not run here: its steps have the pictures of the record, and `games` need not
+/// have it.
 ///
 /// # Errors
 /// The first difference between the record and the rules.
@@ -26,27 +28,34 @@ pub fn steps(
     games: &Games,
     record: impl ReadLines,
     requested: Range<usize>,
+    reader: Reader<'_>,
 ) -> Result<Steps, Difference> {
     let mut drawn = Vec::new();
-    let overview =
-        visit_steps(games, record, (requested, &ShownNames::new()), |_, step| drawn.push(step))?;
+    let overview = visit_steps(games, record, (requested, reader), |_, step| drawn.push(step))?;
     Ok(Steps { overview, drawn })
 }
 
 /// Like [`steps`], but passes each requested step to `visit`, with the names of the bots, as soon
-/// as it is drawn. So a long match needs little memory. The steps show the names that
-/// `shown` gives for those in the record.
+/// as it is drawn. So a long match needs little memory.
 ///
 /// # Errors
 /// The first difference between the record and the rules. The steps before it were visited.
-pub fn visit_steps(
+pub(crate) fn visit_steps(
     games: &Games,
     record: impl ReadLines,
-    (requested, shown): (Range<usize>, &ShownNames),
+    (requested, reader): (Range<usize>, Reader<'_>),
     mut visit: impl FnMut(&[EntrantName], Step),
 ) -> Result<Overview, Difference> {
-    let mut lines = Lines::new(record);
-    let mut builder = StepsBuilder::new(requested, shown, &mut visit);
+    let builder = StepsBuilder::new(requested, reader, &mut visit);
+    build(games, Lines::new(record), builder).map_err(|difference| reader.may_see(difference))
+}
+
+/// Replays a record with the rules, or reads the pictures of a game package.
+fn build(
+    games: &Games,
+    mut lines: Lines<impl ReadLines>,
+    mut builder: StepsBuilder<'_>,
+) -> Result<Overview, Difference> {
     if let Some(header) = PackageHeader::parse(games, lines.peek()?) {
         return recorded_steps::read(&header, lines, builder);
     }
@@ -110,6 +119,7 @@ impl ReplayObserver for StepsBuilder<'_> {
             }
             ReplayEvent::Forfeited { message, forfeit, spent, cost, detail } => {
                 self.charge(message, spent, cost);
+                let detail = self.shown_detail(message.seat, detail);
                 let forfeit = Some(forfeit_of(message, forfeit, spent, detail));
                 Action { seat: Some(message.seat), forfeit, ..Action::default() }
             }

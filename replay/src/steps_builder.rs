@@ -1,6 +1,5 @@
 //! The steps of a replay, and how they are collected.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -10,6 +9,7 @@ use arbiter_games::{
 };
 
 use crate::draw::{Picture, draw};
+use crate::reader::Reader;
 use crate::record_line::{SeatLine, names};
 
 /// A replay with some of its steps drawn.
@@ -118,17 +118,13 @@ pub struct Clock {
     pub limit: Option<Micros>,
 }
 
-/// Names to show instead of names in a record: those of bots of a tournament are longer there, with
-/// their owners. Names that are missing are shown as they are.
-pub type ShownNames = HashMap<BotName, EntrantName>;
-
 /// Receives the requested steps.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[EntrantName], Step);
 
 /// Collects the steps during a replay.
 pub(crate) struct StepsBuilder<'a> {
     requested: Range<usize>,
-    shown: &'a ShownNames,
+    reader: Reader<'a>,
     visit: Visit<'a>,
     /// Whether processor time is charged.
     cpu: bool,
@@ -148,11 +144,11 @@ pub(crate) struct Action {
 }
 
 impl<'a> StepsBuilder<'a> {
-    /// Draws the steps whose numbers are in `requested`, with the names that `shown` gives, and
-    /// passes them to `visit`.
-    pub(crate) fn new(requested: Range<usize>, shown: &'a ShownNames, visit: Visit<'a>) -> Self {
+    /// Draws the steps whose numbers are in `requested`, as the reader may see them. Passes them to
+    /// `visit`.
+    pub(crate) fn new(requested: Range<usize>, reader: Reader<'a>, visit: Visit<'a>) -> Self {
         let overview = Overview::default();
-        Self { requested, shown, visit, cpu: false, overview, clocks: Vec::new(), last_key: None }
+        Self { requested, reader, visit, cpu: false, overview, clocks: Vec::new(), last_key: None }
     }
 
     /// Prepares for a match between bots in these seats. The components of its scores have these
@@ -160,7 +156,8 @@ impl<'a> StepsBuilder<'a> {
     pub(crate) fn prepare(&mut self, seats: &[SeatLine], clock: ClockKind, columns: &[Text]) {
         self.cpu = clock == ClockKind::Cpu;
         self.clocks = vec![Clock::default(); seats.len()];
-        let shown = |name: BotName| match self.shown.get(&name) {
+        let names_shown = self.reader.names;
+        let shown = |name: BotName| match names_shown.and_then(|names| names.get(&name)) {
             Some(shown) => shown.clone(),
             None => name.into(),
         };
@@ -216,8 +213,16 @@ impl<'a> StepsBuilder<'a> {
         clock.used += time;
     }
 
-    /// Keeps the end of a bot's standard error.
+    /// What was measured of a forfeit of a seat; empty if the reader may not see it.
+    pub(crate) fn shown_detail<'b>(&self, seat: Seat, detail: &'b str) -> &'b str {
+        if self.reader.sees(seat) { detail } else { "" }
+    }
+
+    /// Keeps the end of a bot's standard error, if the reader may see it.
     pub(crate) fn keep_stderr(&mut self, seat: Seat, text: &str, dropped: usize) {
+        if !self.reader.sees(seat) {
+            return;
+        }
         self.overview.stderr[seat.index()] = Some(Stderr { text: text.to_owned(), dropped });
     }
 }

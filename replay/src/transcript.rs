@@ -13,6 +13,8 @@ use std::fmt;
 
 use arbiter_games::{Forfeit, Seat};
 
+use crate::piece_hasher::PieceHasher;
+
 /// The hash of a transcript. As text: 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TranscriptHash(blake3::Hash);
@@ -30,21 +32,14 @@ impl fmt::Display for TranscriptHash {
     }
 }
 
-/// Number of bytes hashed at once: enough for BLAKE3 to process several chunks in parallel.
-const BATCH: usize = 32 * 1024;
-
 /// A transcript being hashed.
 #[derive(Clone, Debug, Default)]
-pub struct Transcript {
-    hasher: blake3::Hasher,
-    /// Entries not hashed yet.
-    batch: Vec<u8>,
-}
+pub struct Transcript(PieceHasher);
 
 impl Transcript {
     /// The hash of all entries so far.
     pub fn hash(&self) -> TranscriptHash {
-        TranscriptHash(self.hasher.clone().update(&self.batch).finalize())
+        TranscriptHash(self.0.hash())
     }
 
     /// Adds a message to a seat.
@@ -65,11 +60,7 @@ impl Transcript {
     fn entry(&mut self, seat: Seat, direction: u8, text: &[u8]) {
         let length = u64::try_from(text.len()).expect("a text is shorter than 2^64 bytes");
         for part in [&[seat.number(), direction], &length.to_le_bytes()[..], text] {
-            self.batch.extend_from_slice(part);
-        }
-        if self.batch.len() >= BATCH {
-            self.hasher.update(&self.batch);
-            self.batch.clear();
+            self.0.update(part);
         }
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use arbiter_games::picture::{Key, Picture};
 use arbiter_games::{EntrantName, Games, MatchState, Micros, Params, Seat, Seed, tricks};
 use arbiter_replay::{
-    Header, LineBlocks, ReplayEvent, ReplayObserver, Steps, draw, replay_with, steps,
+    Header, LineBlocks, Reader, ReplayEvent, ReplayObserver, Steps, draw, replay_with, steps,
 };
 use proptest::prelude::{ProptestConfig, any, proptest};
 use support::{names, params, play, reply, transcript};
@@ -35,7 +35,7 @@ const TOLD: [(&str, &str); 9] = [
 const SMALL: usize = 12 << 10;
 
 fn all_steps(record: &[u8]) -> Steps {
-    steps(&Games::built_in(), LineBlocks::new(record), 0..usize::MAX).unwrap()
+    steps(&Games::built_in(), LineBlocks::new(record), 0..usize::MAX, Reader::default()).unwrap()
 }
 
 /// Parameters of short matches with all that a picture can show.

@@ -6,14 +6,14 @@ mod support;
 
 use arbiter_games::{Forfeit, Game, Games, Micros, Params, Score, Seat, SeatResult, Seed, gomoku};
 use arbiter_replay::{
-    ForfeitedSeat, Header, Line, LineBlocks, Step, Steps, Transcript, Writer, steps, verify,
+    ForfeitedSeat, Header, Line, LineBlocks, Reader, Step, Steps, Transcript, Writer, steps, verify,
 };
 use proptest::prelude::{ProptestConfig, any, proptest};
 use support::{SPENT, names, params, play, reply, transcript};
 
 /// Every step of a record.
 fn all_steps(record: &[u8]) -> Steps {
-    steps(&Games::built_in(), LineBlocks::new(record), 0..usize::MAX).unwrap()
+    steps(&Games::built_in(), LineBlocks::new(record), 0..usize::MAX, Reader::default()).unwrap()
 }
 
 /// A step as text.
@@ -77,8 +77,13 @@ fn a_range_of_steps_equals_a_part_of_all_steps() {
             play(&params, seed, &names, |message, view| reply(&mut dice, message, view));
         let whole = all_steps(&record);
         let middle = whole.overview.total / 2;
-        let part =
-            steps(&Games::built_in(), LineBlocks::new(&record[..]), middle..middle + 3).unwrap();
+        let part = steps(
+            &Games::built_in(),
+            LineBlocks::new(&record[..]),
+            middle..middle + 3,
+            Reader::default(),
+        )
+        .unwrap();
         assert_eq!(
             (part.overview.total, &part.overview.chapters),
             (whole.overview.total, &whole.overview.chapters)
@@ -98,9 +103,28 @@ fn an_edited_record_has_no_steps() {
     let text = String::from_utf8(record).unwrap();
     let edited = text.replace("\"(4,0)\"", "\"(4,1)\"");
     assert_ne!(edited, text);
-    let steps_error = steps(&games, LineBlocks::new(edited.as_bytes()), 0..9).unwrap_err();
+    let steps_error =
+        steps(&games, LineBlocks::new(edited.as_bytes()), 0..9, Reader::default()).unwrap_err();
     let verify_error = verify(&games, edited.as_bytes()).unwrap_err();
     assert_eq!(steps_error.to_string(), verify_error.to_string());
+}
+
+#[test]
+fn an_error_shows_no_private_line() {
+    let (record, _) = transcript("gomoku-example.txt", "");
+    let text = String::from_utf8(record).unwrap();
+    let (header, rest) = text.split_once('\n').unwrap();
+    let private = r#"{"seat":2,"stderr":"my secret book","dropped":0}"#;
+    for private in [private, &private.replace(':', ": ")] {
+        let edited = format!("{header}\n{private}\n{rest}");
+        let error = |visible: Option<&[bool]>| {
+            let reader = Reader { names: None, visible };
+            let lines = LineBlocks::new(edited.as_bytes());
+            steps(&Games::built_in(), lines, 0..9, reader).unwrap_err().to_string()
+        };
+        assert!(error(None).contains("secret") && error(Some(&[true; 2])).contains("secret"));
+        assert_eq!(error(Some(&[true, false])), "line 2: not what the rules expect");
+    }
 }
 
 /// The number of squares of the path of this class.

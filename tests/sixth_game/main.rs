@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{ExitCode, Stdio};
 
 use arbiter_games::Games;
-use arbiter_replay::{LineBlocks, steps};
+use arbiter_replay::{LineBlocks, Reader, steps};
 use serde_json::{Value, json};
 use support::service::done;
 use support::up::Up;
@@ -92,7 +92,8 @@ fn local_matches(games: &Games) {
 
     let text = fs::read_to_string(record).unwrap();
     assert!(text.starts_with(r#"{"record":1,"game":"nim","rules":"1","params":{"heap":21}"#));
-    let replay = steps(games, LineBlocks::new(text.as_bytes()), 0..usize::MAX).unwrap();
+    let replay =
+        steps(games, LineBlocks::new(text.as_bytes()), 0..usize::MAX, Reader::default()).unwrap();
     let last = replay.drawn.last().unwrap().render(&replay.overview.names).into_string();
     assert!(last.contains("<table class=\"cards nim\">"), "{last}");
     assert!(last.contains("data-score=\"1 6\""), "{last}");
@@ -160,7 +161,7 @@ fn tournament(games: &Games) {
     let path = up.bots.file("match.jsonl", &record);
     assert!(succeed(&["verify", &path]).contains(": ok"));
     assert!(
-        steps(games, LineBlocks::new(record.as_bytes()), 0..1).unwrap().drawn[0]
+        steps(games, LineBlocks::new(record.as_bytes()), 0..1, Reader::default()).unwrap().drawn[0]
             .picture
             .caption
             .contains("21")

@@ -53,9 +53,13 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (
         "replay/src",
         &[
-            "chunk compression draw plain_line seal transcript visible_text",
-            "line_blocks other_package record_line",
-            "lines read_ahead steps_builder",
+            "chunk compression draw piece_hasher plain_line visible_text",
+            "other_package seal transcript",
+            "line_blocks record_line",
+            "read_ahead",
+            "lines",
+            "reader",
+            "steps_builder",
             "recorded_steps render verify write",
             "steps viewer",
             "render_chunks",

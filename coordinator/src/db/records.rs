@@ -1,8 +1,10 @@
 //! The compressed transcripts of matches, stored in the database or in packs of the record store.
 
+use std::ops::Range;
+
 use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId};
 use sqlx::postgres::PgRow;
-use sqlx::{FromRow, PgConnection, PgExecutor, Result, Row as _};
+use sqlx::{Decode, FromRow, PgConnection, PgExecutor, Postgres, Result, Row as _, Type};
 use time::OffsetDateTime;
 
 use super::binary_copy::send;
@@ -48,8 +50,8 @@ pub async fn copy_in<'a>(
     .await
 }
 
-impl FromRow<'_, PgRow> for Record<Vec<u8>> {
-    fn from_row(row: &PgRow) -> Result<Self> {
+impl<'r, B: Decode<'r, Postgres> + Type<Postgres>> FromRow<'r, PgRow> for Record<B> {
+    fn from_row(row: &'r PgRow) -> Result<Self> {
         Ok(match row.try_get("bytes")? {
             Some(bytes) => Self::InDatabase(bytes),
             None => Self::InPack(Slice {
@@ -66,6 +68,28 @@ pub async fn find(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Record<
     let statement = "
         SELECT bytes, object, start, length FROM records WHERE tournament = $1 AND number = $2";
     sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
+}
+
+/// Like [`find`], but with the size of the record in bytes instead of its bytes.
+pub async fn find_size(db: impl PgExecutor<'_>, id: MatchId) -> Result<Option<Record<i32>>> {
+    let statement = "
+        SELECT octet_length(bytes) AS bytes, object, start, length
+        FROM records WHERE tournament = $1 AND number = $2";
+    sqlx::query_as(statement).bind(id.tournament).bind(id.number).fetch_optional(db).await
+}
+
+/// The bytes of a record in this range, from 0; fewer at its end. `None` if it is not in the
+/// database.
+pub async fn piece(
+    db: impl PgExecutor<'_>,
+    id: MatchId,
+    range: Range<i32>,
+) -> Result<Option<Vec<u8>>> {
+    let statement = "
+        SELECT substring(bytes FROM $3 FOR $4) FROM records WHERE tournament = $1 AND number = $2";
+    let query = sqlx::query_scalar(statement).bind(id.tournament).bind(id.number);
+    let query = query.bind(range.start + 1).bind(range.end - range.start);
+    Ok(query.fetch_optional(db).await?.flatten())
 }
 
 /// Whether a match has a record, which is not read.

@@ -10,7 +10,6 @@
 //! match, and the time that each of these readers may take.
 
 use std::fmt;
-use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,6 @@ use arbiter_games::Games;
 use arbiter_proto::ids::{MatchId, MatchName, MatchNumber};
 use arbiter_proto::v1::{GetRecordRequest, RecordPiece};
 use arbiter_ranking::Entrant;
-use arbiter_replay::ReadLines;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
@@ -76,9 +74,9 @@ impl Default for PublicReads {
 }
 
 impl PublicReads {
-    /// Waits until there is room for a record.
-    async fn hold(&self, bytes: Vec<u8>) -> Result<HeldRecord> {
-        let units = (bytes.len() + OVERHEAD).div_ceil(UNIT).min(BUDGET / UNIT);
+    /// Waits until there is room for a record of this size, in bytes.
+    async fn share(&self, size: usize) -> Result<PublicRead> {
+        let units = (size + OVERHEAD).div_ceil(UNIT).min(BUDGET / UNIT);
         let units = u32::try_from(units).unwrap_or(u32::MAX);
         let reservation = Arc::clone(&self.budget).acquire_many_owned(units);
         let Ok(Ok(permit)) = timeout(self.max_wait, reservation).await else {
@@ -86,16 +84,15 @@ impl PublicReads {
                 "too many records are being read; try again in a moment",
             ));
         };
-        let seconds = u64::try_from(bytes.len() / self.rate).unwrap_or(u64::MAX);
+        let seconds = u64::try_from(size / self.rate).unwrap_or(u64::MAX);
         let deadline = Instant::now() + self.grace + Duration::from_secs(seconds);
-        let public = Some(PublicRead { _permit: permit, deadline });
-        Ok(HeldRecord(Arc::new(Held { bytes, public })))
+        Ok(PublicRead { _permit: permit, deadline })
     }
 }
 
 /// The share of a public reader.
 #[derive(Debug)]
-struct PublicRead {
+pub(super) struct PublicRead {
     _permit: OwnedSemaphorePermit,
     /// When the reader must be done.
     deadline: Instant,
@@ -132,6 +129,10 @@ impl Deref for HeldRecord {
 }
 
 impl HeldRecord {
+    fn new(bytes: Vec<u8>, public: Option<PublicRead>) -> Self {
+        Self(Arc::new(Held { bytes, public }))
+    }
+
     /// Whether its reader took too long.
     pub(crate) fn is_too_late(&self) -> bool {
         self.0.public.as_ref().is_some_and(|public| public.deadline <= Instant::now())
@@ -171,10 +172,10 @@ impl HeldRecord {
 /// The record of a match that a caller may read, at least in part.
 #[derive(Debug)]
 pub(crate) struct ReadableRecord {
-    tournament: Tournament,
-    id: MatchId,
+    pub(super) tournament: Tournament,
+    pub(super) id: MatchId,
     /// Whether the caller may see the private lines of each seat.
-    visible: Vec<bool>,
+    pub(super) visible: Vec<bool>,
 }
 
 impl ReadableRecord {
@@ -191,31 +192,6 @@ pub(crate) struct RecordKey {
     pub(crate) id: MatchId,
     /// Whether the reader may see the private lines of each seat.
     pub(crate) visible: Vec<bool>,
-}
-
-/// The record of a match for a replay. Only what its reader may see can be read.
-#[derive(Debug)]
-pub(crate) struct ReplayRecord {
-    whole: HeldRecord,
-    /// Whether the reader may see the private lines of each seat.
-    visible: Vec<bool>,
-}
-
-impl ReplayRecord {
-    /// A record of which its reader may see the private lines of the visible seats.
-    #[cfg(test)]
-    pub(crate) fn of(bytes: Vec<u8>, visible: &[bool]) -> Self {
-        let whole = HeldRecord(Arc::new(Held { bytes, public: None }));
-        Self { whole, visible: visible.to_vec() }
-    }
-
-    /// The lines that the reader may see.
-    ///
-    /// # Errors
-    /// Like [`arbiter_replay::unpack`].
-    pub(crate) fn lines(&self) -> io::Result<impl ReadLines + Send + '_> {
-        record_redaction::visible_lines(&self.whole, &self.visible)
-    }
 }
 
 impl Service {
@@ -257,25 +233,15 @@ impl Service {
     /// The compressed record of a match, as the caller may see it.
     pub(crate) async fn record(&self, caller: &Caller, name: &str) -> Result<HeldRecord> {
         let readable = self.readable_record(caller, name).await?;
-        let is_public = readable.is_public();
-        let (whole, permit) = self.read_record(caller, &readable).await?;
+        let permit = self.permit_to_read(caller, &readable).await?;
+        let whole = self.stored_record(&readable.tournament, readable.id).await?;
         let (bytes, _permit) = if readable.visible.contains(&false) {
-            redact(name, whole, readable.visible, permit).await?
+            redact(name, whole, readable.visible.clone(), permit).await?
         } else {
             (whole, permit)
         };
-        self.hold_record(bytes, is_public).await
-    }
-
-    /// The record of a match for a replay, which redacts it while it reads it.
-    pub(crate) async fn replay_record(
-        &self,
-        caller: &Caller,
-        readable: ReadableRecord,
-    ) -> Result<ReplayRecord> {
-        let (bytes, _permit) = self.read_record(caller, &readable).await?;
-        let whole = self.hold_record(bytes, readable.is_public()).await?;
-        Ok(ReplayRecord { whole, visible: readable.visible })
+        let public = self.share_of(&readable, bytes.len()).await?;
+        Ok(HeldRecord::new(bytes, public))
     }
 
     /// The key of a record, for which the record is not read.
@@ -287,11 +253,16 @@ impl Service {
         Ok(RecordKey { id: *id, visible: visible.clone() })
     }
 
-    async fn hold_record(&self, bytes: Vec<u8>, is_public: bool) -> Result<HeldRecord> {
-        if is_public {
-            return self.public_reads.hold(bytes).await;
+    /// The share of a reader of a record of this size, in bytes; `None` for one without limits.
+    pub(super) async fn share_of(
+        &self,
+        readable: &ReadableRecord,
+        size: usize,
+    ) -> Result<Option<PublicRead>> {
+        if !readable.is_public() {
+            return Ok(None);
         }
-        Ok(HeldRecord(Arc::new(Held { bytes, public: None })))
+        self.public_reads.share(size).await.map(Some)
     }
 
     /// Checks that the caller may see the record of a match, at least in part. Does not read it.
@@ -324,19 +295,16 @@ impl Service {
         Ok(ReadableRecord { tournament, id, visible })
     }
 
-    /// Reads the compressed record of a match, also what the caller may not see. Returns the permit
-    /// of a public reader, too.
-    async fn read_record(
+    /// The permit of a public reader to read and redact a record; `None` for others.
+    pub(super) async fn permit_to_read(
         &self,
         caller: &Caller,
         readable: &ReadableRecord,
-    ) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>)> {
-        let permit = if readable.is_public() {
-            self.public_reads.concurrent.acquire(caller).await?
-        } else {
-            None
-        };
-        Ok((self.stored_record(&readable.tournament, readable.id).await?, permit))
+    ) -> Result<Option<OwnedSemaphorePermit>> {
+        if readable.is_public() {
+            return self.public_reads.concurrent.acquire(caller).await;
+        }
+        Ok(None)
     }
 
     /// Whether everyone may see the record of a match. `anonymous` is a caller without a token.
@@ -380,7 +348,7 @@ fn why_hidden(tournament: &Tournament) -> Option<&'static str> {
     }
 }
 
-fn no_record_yet(tournament: &Tournament, number: MatchNumber) -> ServiceError {
+pub(super) fn no_record_yet(tournament: &Tournament, number: MatchNumber) -> ServiceError {
     let name = match_name(tournament, number);
     ServiceError::failed_precondition(format!("match {name} has no record yet"))
 }
@@ -424,18 +392,23 @@ mod tests {
 
     use super::*;
 
+    /// A public record of this size.
+    async fn hold(reads: &PublicReads, size: usize) -> Result<HeldRecord> {
+        Ok(HeldRecord::new(vec![7; size], Some(reads.share(size).await?)))
+    }
+
     #[tokio::test]
     async fn public_readers_share_a_budget() {
         let reads = PublicReads { max_wait: Duration::ZERO, ..PublicReads::default() };
-        let large = reads.hold(vec![7; BUDGET]).await.unwrap();
-        let refused = reads.hold(vec![7]).await.unwrap_err();
+        let large = hold(&reads, BUDGET).await.unwrap();
+        let refused = hold(&reads, 1).await.unwrap_err();
         assert!(refused.message().contains("try again"), "{refused}");
         let mut pieces = large.pieces();
         assert_eq!(pieces.next().await.unwrap().unwrap().bytes.len(), PIECE_BYTES);
-        assert!(reads.hold(vec![7]).await.is_err(), "it is still being sent");
+        assert!(hold(&reads, 1).await.is_err(), "it is still being sent");
         let rest: Vec<_> = pieces.map(|piece| piece.unwrap().bytes.len()).collect().await;
         assert_eq!(rest.iter().sum::<usize>(), BUDGET - PIECE_BYTES);
-        let small = reads.hold(vec![7]).await.unwrap();
+        let small = hold(&reads, 1).await.unwrap();
         assert_eq!(small.pieces().collect::<Vec<_>>().await.len(), 1);
     }
 
@@ -443,7 +416,7 @@ mod tests {
     async fn a_slow_public_reader_gets_an_error() {
         let slow =
             PublicReads { grace: Duration::ZERO, rate: usize::MAX, ..PublicReads::default() };
-        let record = slow.hold(vec![7; 8 * PIECE_BYTES]).await.unwrap();
+        let record = hold(&slow, 8 * PIECE_BYTES).await.unwrap();
         assert!(record.is_too_late());
         let pieces: Vec<_> = record.pieces().collect().await;
         assert!(pieces.len() < 8, "{} pieces", pieces.len());

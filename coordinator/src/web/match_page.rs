@@ -28,7 +28,7 @@ use super::session::{Anonymous, Session};
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, download, layout};
-use crate::service::{ErrorKind, ServiceError};
+use crate::service::{ErrorKind, ServiceError, TournamentHeading};
 
 /// The query string of a page with a replay.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -57,6 +57,36 @@ pub(super) struct ChunkQuery {
     pub(super) chunk: usize,
 }
 
+/// What the page of a match shows besides the replay.
+struct MatchFacts {
+    status: MatchStatus,
+    /// The number of the edition that added the match.
+    edition: i32,
+    /// Whether everyone may see the replay.
+    is_public: bool,
+    links: TournamentLinks,
+    heading: TournamentHeading,
+}
+
+impl MatchFacts {
+    async fn find(
+        session: &Session,
+        anonymous: &Session,
+        tournament: &str,
+        name: &str,
+    ) -> Result<Self, ServiceError> {
+        let Session { service, caller, .. } = session;
+        let request = GetMatchRequest { r#match: name.to_owned() };
+        Ok(Self {
+            status: service.get_match(caller, request).await?,
+            edition: service.edition_of_match(name).await?,
+            is_public: service.shows_record(&anonymous.caller, name).await?,
+            links: TournamentLinks::new(tournament, service.names_with_owners(tournament).await?),
+            heading: service.tournament_heading(tournament).await?,
+        })
+    }
+}
+
 /// The page of a match.
 pub(super) async fn show(
     session: Session,
@@ -67,14 +97,13 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Markup, WebError> {
     let name = match_name(&tournament, number);
-    let request = GetMatchRequest { r#match: name.clone() };
-    let status = session.service.get_match(&session.caller, request).await?;
-    let edition = session.service.edition_of_match(&name).await?;
-    let replay = Replay::open(&session, &name, step).await;
+    // The page needs both, and a replay of a long match takes long.
+    let (facts, replay) = tokio::join!(
+        MatchFacts::find(&session, &anonymous, &tournament, &name),
+        Replay::open(&session, &name, step)
+    );
+    let MatchFacts { status, edition, is_public, links, heading } = facts?;
     let overview = replay.as_ref().ok().map(Replay::overview);
-    let is_public = session.service.shows_record(&anonymous.caller, &name).await?;
-    let links = TournamentLinks::of(&session.service, &tournament).await?;
-    let heading = session.service.tournament_heading(&tournament).await?;
     let title_elsewhere = layout::match_title(&heading.title, number);
     let can_retry = status.state == "aside" && session.caller.is_organiser();
     let body = html! {
@@ -225,7 +254,7 @@ async fn replay_chunk(
     let games = service.games_of_match(name).await?;
     let record = service.replay_record(caller, readable).await?;
     run_replay(session, name, move || {
-        let replayed = Replayed { games: &games, record: &record, names: &names };
+        let replayed = Replayed { games: &games, record, names: &names };
         replay_cache::render_chunk(key, replayed, number)
     })
     .await

@@ -20,7 +20,7 @@ use crate::cache::Cache;
 use crate::service::{RecordKey, ReplayRecord};
 
 /// Chunks rendered when a replay is opened: fewer than later, because a page waits for them.
-const FIRST_CHUNKS: usize = 8;
+const FIRST_CHUNKS: usize = 4;
 /// Chunks rendered by each later replay.
 const CHUNKS_PER_REPLAY: usize = 32;
 /// Replays that may be under way: more than there are permits.
@@ -47,11 +47,11 @@ impl ReplayKey {
 }
 
 /// What is replayed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Replayed<'a> {
     pub(super) games: &'a Games,
-    /// The record, as its reader may see it.
-    pub(super) record: &'a ReplayRecord,
+    /// The record, which shows only what its reader may see.
+    pub(super) record: ReplayRecord,
     /// The names to show instead of those in the record.
     pub(super) names: &'a ShownNames,
 }
@@ -184,8 +184,7 @@ fn replay_chunks(
     let Replayed { games, record, names } = replayed;
     let first = number - number % count;
     let requested = first..first.saturating_add(count);
-    let RenderedChunks { overview, chunks } =
-        arbiter_replay::render_chunks(games, record.lines()?, (requested, names))?;
+    let RenderedChunks { overview, chunks } = record.render_chunks(games, (requested, names))?;
     let chunks = (first..).zip(chunks.into_iter().map(Arc::new)).collect();
     Ok(CachedReplay { overview: Arc::new(overview), chunks })
 }
@@ -197,11 +196,12 @@ mod matches;
 
 #[cfg(test)]
 mod tests {
-    use arbiter_games::{ExpectedReply, MatchView, Message, Seed, wojna};
+    use arbiter_games::{ExpectedReply, Forfeit, MatchView, Message, Seat, Seed, wojna};
     use arbiter_proto::ids::{MatchId, MatchNumber, TournamentId};
-    use arbiter_replay::{Footer, LineBlocks};
+    use arbiter_replay::{Footer, LineBlocks, Reader};
 
     use super::*;
+    use crate::record_redaction;
 
     /// Steps rendered by each replay but the first one.
     const STEPS_PER_REPLAY: usize = CHUNKS_PER_REPLAY * STEPS_PER_CHUNK;
@@ -209,7 +209,8 @@ mod tests {
     /// A long match with a number.
     struct LongMatch {
         number: i64,
-        record: ReplayRecord,
+        /// Its compressed record.
+        packed: Vec<u8>,
         /// Its rendered steps.
         steps: Vec<String>,
     }
@@ -217,22 +218,32 @@ mod tests {
     fn long_match(number: i64) -> LongMatch {
         let (record, names) = long_record(number);
         let lines = LineBlocks::new(&record[..]);
-        let steps = arbiter_replay::steps(&Games::built_in(), lines, 0..usize::MAX).unwrap().drawn;
+        let steps =
+            arbiter_replay::steps(&Games::built_in(), lines, 0..usize::MAX, Reader::default())
+                .unwrap()
+                .drawn;
         let shown: Vec<_> = names.into_iter().map(EntrantName::from).collect();
         let steps = steps.iter().map(|step| step.render(&shown).into_string()).collect();
-        let record = ReplayRecord::of(zstd::encode_all(&record[..], 3).unwrap(), &[true; 4]);
-        LongMatch { number, record, steps }
+        LongMatch { number, packed: zstd::encode_all(&record[..], 3).unwrap(), steps }
     }
 
     /// The record of a long match, and the names of its bots.
     fn long_record(number: i64) -> (Vec<u8>, Vec<BotName>) {
+        play(number, |message| {
+            let is_ack = message.expected_reply == ExpectedReply::Ack;
+            Ok(if is_ack { "=" } else { "= check" }.to_owned())
+        })
+    }
+
+    /// The record of a match whose bots reply like this, and their names.
+    fn play(
+        number: i64,
+        mut reply: impl FnMut(&Message) -> Result<String, Forfeit>,
+    ) -> (Vec<u8>, Vec<BotName>) {
         let params = matches::params(&wojna::game(), r#"{"deals":1}"#);
         let names = matches::names(4);
         let seed = Seed::of_text(&number.to_string());
-        let player = |message: &Message, _: &dyn MatchView| {
-            Ok(if message.expected_reply == ExpectedReply::Ack { "=" } else { "= check" }
-                .to_owned())
-        };
+        let player = |message: &Message, _: &dyn MatchView| reply(message);
         (matches::play(&params, seed, &names, player).0, names)
     }
 
@@ -246,7 +257,7 @@ mod tests {
     fn chunk(
         cache: &ReplayCache,
         key: &ReplayKey,
-        record: &ReplayRecord,
+        record: ReplayRecord,
         number: usize,
     ) -> ReplayChunk {
         let replayed = Replayed { record, games: &Games::built_in(), names: &ShownNames::new() };
@@ -256,7 +267,8 @@ mod tests {
 
     fn render(cache: &ReplayCache, long: &LongMatch, step: usize) -> Option<String> {
         let number = step / STEPS_PER_CHUNK;
-        let chunk = chunk(cache, &key(long.number, &[true; 4]), &long.record, number);
+        let record = ReplayRecord::of(long.packed.clone(), &[true; 4]);
+        let chunk = chunk(cache, &key(long.number, &[true; 4]), record, number);
         chunk.step(step).unwrap().map(|step| step.0)
     }
 
@@ -302,9 +314,33 @@ mod tests {
             [[true; 4], [false; 4], [true, false, true, true], [false, true, false, false]]
         {
             let record = ReplayRecord::of(packed.clone(), &visible);
-            let overview = chunk(&cache, &key(1, &visible), &record, 0).overview;
+            let overview = chunk(&cache, &key(1, &visible), record, 0).overview;
             let shown: Vec<_> = overview.stderr.iter().map(Option::is_some).collect();
             assert_eq!(shown, [false, visible[1], false, false], "{visible:?}");
+        }
+    }
+
+    #[test]
+    fn a_replay_shows_what_the_download_has() {
+        let (record, _) = play(1, |message| match message.expected_reply {
+            ExpectedReply::Ack => Ok("=".to_owned()),
+            _ if message.seat == Seat::from_index(2) => Err(Forfeit::Gone),
+            _ => Ok("= pass".to_owned()),
+        });
+        let stderr = r#"{"seat":2,"stderr":"my secret book\n","dropped":0}"#;
+        let packed = with_line_at_the_end(&record, stderr);
+        let replay = |packed: Vec<u8>, visible: &[bool]| {
+            let steps = ReplayRecord::of(packed, visible).steps(&Games::built_in(), 0..usize::MAX);
+            format!("{:?}", steps.unwrap())
+        };
+        for visible in
+            [[true; 4], [false; 4], [true, false, true, true], [false, true, false, false]]
+        {
+            let shown = replay(packed.clone(), &visible);
+            let download = record_redaction::redact(&packed, &visible).unwrap();
+            assert!(shown == replay(download, &[true; 4]), "{visible:?}");
+            let has = ["my secret book", "details of the forfeit"].map(|text| shown.contains(text));
+            assert_eq!(has, [visible[1], visible[2]], "{visible:?}");
         }
     }
 

@@ -250,11 +250,7 @@ impl Handler for GetMatchSteps {
         let count = self.limit.entries().min(MAX_STEPS);
         let games = context.service.games_of_match(&name).await?;
         let requested = from..from.saturating_add(count);
-        let replay = move || {
-            arbiter_replay::read_ahead(record.lines()?, |lines| {
-                arbiter_replay::steps(&games, lines, requested)
-            })?
-        };
+        let replay = move || record.steps(&games, requested);
         let steps = match_page::run_replay(&context.session, &name, replay).await?;
         let next = from.saturating_add(count);
         let next =
