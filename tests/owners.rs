@@ -5,6 +5,8 @@
 mod support;
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -34,6 +36,7 @@ struct Site {
     database: Database,
     _services: Vec<Service>,
     server: String,
+    http: SocketAddr,
     organiser: String,
     ada: String,
     bob: String,
@@ -48,7 +51,10 @@ impl Site {
             ["organiser", "player", "player", "worker"].map(|role| database.token(role));
         let address = free_address();
         let log = bots.path().join("coordinator.log");
-        let mut coordinator = Service::start(&mut database.coordinator(address), &log);
+        let http = free_address();
+        let mut command = database.coordinator(address);
+        command.args(["--http", &http.to_string()]);
+        let mut coordinator = Service::start(&mut command, &log);
         coordinator.wait_for_log("serving");
         let server = format!("http://{address}");
         let mut command = arbiter();
@@ -57,7 +63,7 @@ impl Site {
         let log = bots.path().join("worker.log");
         let worker = Service::start(command.env("ARBITER_TOKEN", worker), &log);
         let services = vec![coordinator, worker];
-        Self { database, _services: services, server, organiser, ada, bob, bots }
+        Self { database, _services: services, server, http, organiser, ada, bob, bots }
     }
 
     fn command(&self, token: &str, arguments: &[&str]) -> Command {
@@ -99,8 +105,7 @@ impl Site {
     /// Changes the entry rules directly in the database, instead of waiting for their times.
     #[tokio::main(flavor = "current_thread")]
     async fn rule(&self, key: &str, moment: &str) {
-        let options = self.database.postgres.options("postgres");
-        let mut connection = PgConnection::connect_with(&options).await.unwrap();
+        let mut connection = self.connect().await;
         let statement = "
             UPDATE tournaments SET settings = jsonb_set(settings, ARRAY['submissions', $1],
                 to_jsonb(to_char(now() + $2::interval, 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')))";
@@ -108,6 +113,29 @@ impl Site {
         let query = sqlx::query(statement).bind(key).bind(moment);
         query.execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
+    }
+
+    /// Changes the records directly in the database.
+    #[tokio::main(flavor = "current_thread")]
+    async fn change_records(&self, statement: &'static str) {
+        let mut connection = self.connect().await;
+        sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
+    async fn connect(&self) -> PgConnection {
+        let options = self.database.postgres.options("postgres");
+        PgConnection::connect_with(&options).await.unwrap()
+    }
+
+    /// The HTTP status of a page for the holder of a token.
+    fn status(&self, token: &str, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.http).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nCookie: arbiter={token}\r\n\r\n").unwrap();
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).unwrap();
+        let text = String::from_utf8_lossy(&response);
+        text.split(' ').nth(1).unwrap().to_owned()
     }
 }
 
@@ -422,6 +450,28 @@ fn the_schedule_of_a_closed_tournament_lists_its_real_pairs() {
             assert_eq!(bots, players, "{cup} {number}");
         }
     }
+}
+
+#[test]
+fn a_cached_replay_is_shown_without_its_record_but_not_after_its_deletion() {
+    let site = Site::open();
+    site.tournament("");
+    done(&site.submit(&site.ada, &site.bots.rascal("one", "honest", 0, "")));
+    done(&site.submit(&site.bob, &site.bots.rascal("two", "honest", 0, "")));
+    site.play();
+    let status = |token: &str| site.status(token, "/t/cup/matches/0/steps?chunk=0");
+    let statuses = || [&site.ada, &site.bob].map(|owner| status(owner));
+    assert_eq!(status(&site.ada), "200");
+    // Each owner sees other lines, so only one of the two replays is cached.
+    site.change_records(
+        "CREATE TEMP TABLE kept AS SELECT tournament, number FROM records;
+         DELETE FROM records;
+         INSERT INTO records (tournament, number, bytes)
+         SELECT tournament, number, 'no record' FROM kept",
+    );
+    assert_eq!(statuses(), ["200", "500"]);
+    site.change_records("DELETE FROM records");
+    assert_eq!(statuses(), ["409", "409"]);
 }
 
 #[test]

@@ -149,8 +149,12 @@ fn passing_bots_enter_and_failures_are_explained() {
     let log = site.command(&site.player, "log cup mine --trial --version 1").output().unwrap();
     assert!(done(&log).contains("version 1: entered"));
 
-    // What plays is what was built in the trial.
     fs::remove_dir_all(&bad).unwrap();
+    check_that_the_built_version_plays(&site, &bots);
+}
+
+/// What plays is what was built in the trial.
+fn check_that_the_built_version_plays(site: &Site, bots: &Bots) {
     let other = bots.rascal("other", "honest", 0, "");
     let stdout = done(&site.submit(&other, &[]));
     assert!(stdout.contains("it plays in edition 1, which an organiser starts"), "{stdout}");
