@@ -75,7 +75,15 @@ async fn a_duplicate_report_is_acknowledged_without_effect() {
     let id = MatchId { tournament: cup, number: MatchNumber(2) };
     let stored = records::find(&database.pool, id).await.unwrap().unwrap();
     assert_eq!(stored, Record::InDatabase(b"record".to_vec()));
+    let size = records::find_size(&database.pool, id).await.unwrap().unwrap();
+    assert_eq!(size, Record::InDatabase(6));
+    for (range, expected) in [(0..4, &b"reco"[..]), (4..8, b"rd"), (8..12, b"")] {
+        let piece = records::piece(&database.pool, id, range).await.unwrap();
+        assert_eq!(piece.as_deref(), Some(expected));
+    }
     let id = MatchId { tournament: cup, number: MatchNumber(3) };
+    assert_eq!(records::find_size(&database.pool, id).await.unwrap(), None);
+    assert_eq!(records::piece(&database.pool, id, 0..4).await.unwrap(), None);
     let played_match = played_matches::find(&database.pool, id).await.unwrap().unwrap();
     assert_eq!(played_match.result.transcript, first.results[3].transcript);
 }

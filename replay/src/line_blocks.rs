@@ -5,6 +5,7 @@
 
 use std::io::{self, Read};
 use std::mem;
+use std::string::FromUtf8Error;
 
 use memchr::{memchr, memchr_iter, memrchr};
 use thiserror::Error;
@@ -95,12 +96,9 @@ impl<R: Read> LineBlocks<R> {
         *block = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
-                let valid = error.utf8_error().valid_up_to();
-                let mut before = error.into_bytes();
-                let end = memrchr(b'\n', &before[..valid]).ok_or(LineError::NotUtf8)?;
+                let before = lines_before(error).ok_or(LineError::NotUtf8)?;
                 self.failure = Some(LineError::NotUtf8);
-                before.truncate(end + 1);
-                String::from_utf8(before).expect("it ends before the first error")
+                before
             }
         };
         Ok(())
@@ -150,6 +148,15 @@ impl<R: Read> ReadLines for LineBlocks<R> {
         self.seal.add_lines(&block.text);
         Ok(())
     }
+}
+
+/// The lines before the first one that is not UTF-8; `None` if there are none.
+fn lines_before(error: FromUtf8Error) -> Option<String> {
+    let valid = error.utf8_error().valid_up_to();
+    let mut before = error.into_bytes();
+    let end = memrchr(b'\n', &before[..valid])?;
+    before.truncate(end + 1);
+    Some(String::from_utf8(before).expect("it ends before the first error"))
 }
 
 /// Ends a text after the beginning of a line.

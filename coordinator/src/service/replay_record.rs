@@ -15,7 +15,7 @@ use super::{Caller, Result, Service};
 use crate::db::records::{self, Record};
 
 /// The size of a piece, in bytes. Most records have one.
-const PIECE_BYTES: i32 = 512 << 10;
+const PIECE_BYTES: i32 = 256 << 10;
 
 /// The record of a match for a replay, which shows only what its reader may see.
 #[derive(Debug)]
