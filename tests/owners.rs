@@ -471,7 +471,7 @@ fn a_cached_replay_is_shown_without_its_record_but_not_after_its_deletion() {
     );
     assert_eq!(statuses(), ["200", "500"]);
     site.change_records("DELETE FROM records");
-    assert_eq!(statuses(), ["409", "409"]);
+    assert_eq!(statuses(), ["404", "404"]);
 }
 
 #[test]

@@ -80,10 +80,7 @@ fn remove_private_lines(packed: &[u8], visible: &[bool]) -> Result<Vec<u8>, Reda
     }
 }
 
-fn open<'a>(
-    packed: &'a [u8],
-    visible: &'a [bool],
-) -> io::Result<VisibleLines<'a, impl Read + Send + 'a>> {
+fn open<'a>(packed: &'a [u8], visible: &'a [bool]) -> io::Result<VisibleLines<'a, impl Read + 'a>> {
     Ok(VisibleLines {
         record: LineBlocks::new(arbiter_replay::unpack(packed)?),
         visible,

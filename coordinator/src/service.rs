@@ -92,7 +92,7 @@ pub(crate) use play_conditions::{ConnectedWorkers, PlayConditions};
 pub(crate) use rankings::place;
 pub(crate) use received_bundle::MAX_BUNDLE;
 pub(crate) use records::{HeldRecord, RecordKey};
-pub(crate) use replay_record::ReplayRecord;
+pub(crate) use replay_record::{ReplayRecord, cannot_replay};
 pub(crate) use reports::{Delivery, DeliveryContents};
 pub use set_aside_matches::SetAsideGroup;
 pub(crate) use tournament_heading::{RoundsView, TournamentHeading, schedule_in, unit_of};

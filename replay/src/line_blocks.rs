@@ -17,6 +17,9 @@ use crate::seal::SealHasher;
 /// How much is read at once, in bytes.
 const PIECE_BYTES: usize = 128 << 10;
 
+/// A line with fewer bytes, without its newline, is wrong: none is as short as `{"t":1,"seat":1}`.
+const MIN_LINE: usize = 16;
+
 /// Some lines of a record, one after the other.
 #[derive(Debug, Default)]
 pub struct Block {
@@ -82,7 +85,7 @@ impl<R: Read> LineBlocks<R> {
     }
 
     /// Replaces `block` by the next lines: at least one, each with its newline. It is empty after
-    /// the last line.
+    /// the last line. The seals of [`ReadLines::read_block`] do not have these lines.
     ///
     /// # Errors
     /// Why the lines that follow cannot be read. `block` is empty, and nothing more may be read.
@@ -142,9 +145,14 @@ impl<R: Read> ReadLines for LineBlocks<R> {
         for end in memchr_iter(b'\n', block.text.as_bytes()) {
             let plain = PlainLine::parse(&block.text[begin..end]);
             block.lines.push(BlockLine { end, plain });
+            if end - begin < MIN_LINE {
+                // No reader gets beyond a wrong line, and a block full of them needs much memory.
+                block.text.truncate(end + 1);
+                break;
+            }
             begin = end + 1;
         }
-        block.seal.clone_from(&self.seal);
+        block.seal = self.seal.clone();
         self.seal.add_lines(&block.text);
         Ok(())
     }

@@ -60,7 +60,7 @@ pub(crate) struct Lines<R> {
     count: usize,
     /// The number of the last line that was read or peeked, from 1.
     number: usize,
-    /// The lines around the next one.
+    /// The block that has the next line.
     block: Block,
     /// The index of the next line in the block.
     next: usize,
@@ -94,6 +94,13 @@ impl<R: ReadLines> Lines<R> {
     pub(crate) fn peek(&mut self) -> Result<&str, Difference> {
         let end = self.require_end()?;
         Ok(&self.block.text[self.begin..end])
+    }
+
+    /// Parses the next line, and does not consume it. `None` if it is not a line of the match.
+    pub(crate) fn peek_line(&mut self) -> Result<Option<Line<'_>>, Difference> {
+        let end = self.require_end()?;
+        let plain = self.block.lines[self.next].plain.as_ref();
+        Ok(Line::parsed(plain, &self.block.text[self.begin..end]))
     }
 
     /// Returns the next line without its newline.
@@ -152,5 +159,52 @@ impl<R: ReadLines> Lines<R> {
                 self.difference(error.to_string())
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line_blocks::LineBlocks;
+    use crate::seal::SealHasher;
+
+    /// A reader whose blocks have one line each.
+    struct ShortBlocks<'a> {
+        lines: std::str::SplitInclusive<'a, char>,
+        seal: SealHasher,
+    }
+
+    impl ReadLines for ShortBlocks<'_> {
+        fn read_block(&mut self, block: &mut Block) -> Result<(), LineError> {
+            let line = self.lines.next().unwrap_or_default();
+            LineBlocks::new(line.as_bytes()).read_block(block)?;
+            block.seal = self.seal.clone();
+            self.seal.add_lines(line);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn seals_and_numbers_do_not_depend_on_the_blocks() {
+        let line = |number: usize| format!("{{\"t\":{number},\"seat\":1,\"send\":\"a\"}}\n");
+        let text: String = (1..=9).map(line).collect();
+        let short = ShortBlocks { lines: text.split_inclusive('\n'), seal: SealHasher::default() };
+        let mut short = Lines::new(short);
+        let mut long = Lines::new(LineBlocks::new(text.as_bytes()));
+        let mut read = String::new();
+        for number in 1..=9 {
+            let expected = line(number);
+            assert_eq!(short.peek().unwrap(), expected.trim_end());
+            assert_eq!(long.peek().unwrap(), expected.trim_end());
+            // The line was peeked, but not read.
+            let seal = blake3::hash(read.as_bytes());
+            assert_eq!((short.seal(), long.seal()), (seal, seal));
+            assert_eq!(short.next().unwrap(), long.next().unwrap());
+            let difference = format!("line {number}: x");
+            assert_eq!(short.difference("x").to_string(), difference);
+            assert_eq!(long.difference("x").to_string(), difference);
+            read += &expected;
+        }
+        assert_eq!((short.end().unwrap(), long.end().unwrap()), (9, 9));
     }
 }

@@ -19,8 +19,8 @@ pub type ShownNames = HashMap<BotName, EntrantName>;
 pub struct Reader<'a> {
     /// The names to show instead of those in the record.
     pub names: Option<&'a ShownNames>,
-    /// Whether the reader may see the private lines of each seat, seat 1 first. `None` if it may
-    /// see all.
+    /// Whether the reader may see the private lines of each seat of the match, seat 1 first. `None`
+    /// if it may see all.
     pub visible: Option<&'a [bool]>,
 }
 
@@ -30,11 +30,13 @@ impl Reader<'_> {
         self.visible.is_none_or(|visible| visible.get(seat.index()) == Some(&true))
     }
 
-    /// A difference as the reader may see it: without the text of the line, which may be private.
-    pub(crate) fn may_see(self, difference: Difference) -> Difference {
+    /// What the reader may see of a difference: not the text of a line, which may be private. The
+    /// first line never is.
+    #[must_use]
+    pub fn redact(self, difference: Difference) -> Difference {
         let sees_all = self.visible.is_none_or(|visible| !visible.contains(&false));
         match difference {
-            Difference::Line { line, .. } if !sees_all => {
+            Difference::Line { line: line @ 2.., .. } if !sees_all => {
                 Difference::Line { line, problem: "not what the rules expect".to_owned() }
             }
             difference => difference,

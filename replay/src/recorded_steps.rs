@@ -31,7 +31,7 @@ pub(crate) fn read(
     let mut steps =
         RecordedSteps { builder, due: None, frame: None, spent: None, time: Micros::ZERO };
     loop {
-        if let Some(line) = Line::parse(lines.peek()?) {
+        if let Some(line) = lines.peek_line()? {
             if line.seat().is_some_and(|seat| !Seat::all(seats).any(|other| other == seat)) {
                 return Err(lines.difference("a seat that the match does not have"));
             }

@@ -71,7 +71,8 @@ impl DrawnSteps {
 /// are in `requested`.
 ///
 /// # Errors
-/// The first difference between the record and the rules; or that no thread can be started.
+/// The first difference between the record and the rules, for [`Reader::redact`]; or that no thread
+/// can be started.
 pub fn render_chunks(
     games: &Games,
     record: impl ReadLines + Send,

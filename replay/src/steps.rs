@@ -23,7 +23,7 @@ use crate::verify::{ReplayEvent, ReplayObserver, replay_lines};
 /// have it.
 ///
 /// # Errors
-/// The first difference between the record and the rules.
+/// The first difference between the record and the rules, for [`Reader::redact`].
 pub fn steps(
     games: &Games,
     record: impl ReadLines,
@@ -39,23 +39,16 @@ pub fn steps(
 /// as it is drawn. So a long match needs little memory.
 ///
 /// # Errors
-/// The first difference between the record and the rules. The steps before it were visited.
+/// The first difference between the record and the rules, for [`Reader::redact`]. The steps before
+/// it were visited.
 pub(crate) fn visit_steps(
     games: &Games,
     record: impl ReadLines,
     (requested, reader): (Range<usize>, Reader<'_>),
     mut visit: impl FnMut(&[EntrantName], Step),
 ) -> Result<Overview, Difference> {
-    let builder = StepsBuilder::new(requested, reader, &mut visit);
-    build(games, Lines::new(record), builder).map_err(|difference| reader.may_see(difference))
-}
-
-/// Replays a record with the rules, or reads the pictures of a game package.
-fn build(
-    games: &Games,
-    mut lines: Lines<impl ReadLines>,
-    mut builder: StepsBuilder<'_>,
-) -> Result<Overview, Difference> {
+    let mut lines = Lines::new(record);
+    let mut builder = StepsBuilder::new(requested, reader, &mut visit);
     if let Some(header) = PackageHeader::parse(games, lines.peek()?) {
         return recorded_steps::read(&header, lines, builder);
     }

@@ -214,7 +214,7 @@ impl<R: ReadLines, F: ReplayObserver> Replay<'_, R, F> {
     /// versions sent this message, and it had no effect.
     fn skip_legacy_farewell(&mut self) -> Result<(), Difference> {
         let Some((gone_seat, farewell)) = &self.legacy_farewell else { return Ok(()) };
-        match Line::parse(self.lines.peek()?) {
+        match self.lines.peek_line()? {
             Some(Line::Sent { time, seat, text }) if seat == *gone_seat && text == *farewell => {
                 self.transcript.sent(seat, &text);
                 self.legacy_farewell = None;
@@ -367,7 +367,7 @@ impl<R: ReadLines, F: ReplayObserver> Replay<'_, R, F> {
     ) -> Result<usize, Difference> {
         let mut last_seat = 0;
         loop {
-            match Line::parse(self.lines.peek()?) {
+            match self.lines.peek_line()? {
                 Some(Line::Stderr { seat, text, dropped })
                     if (last_seat + 1..=standings.len()).contains(&usize::from(seat.number())) =>
                 {

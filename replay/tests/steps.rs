@@ -4,11 +4,14 @@
 
 mod support;
 
-use arbiter_games::{Forfeit, Game, Games, Micros, Params, Score, Seat, SeatResult, Seed, gomoku};
+use arbiter_games::{
+    ExpectedReply, Forfeit, Game, Games, Micros, Params, Score, Seat, SeatResult, Seed, gomoku,
+};
 use arbiter_replay::{
     ForfeitedSeat, Header, Line, LineBlocks, Reader, Step, Steps, Transcript, Writer, steps, verify,
 };
 use proptest::prelude::{ProptestConfig, any, proptest};
+use serde_json::json;
 use support::{SPENT, names, params, play, reply, transcript};
 
 /// Every step of a record.
@@ -120,11 +123,69 @@ fn an_error_shows_no_private_line() {
         let error = |visible: Option<&[bool]>| {
             let reader = Reader { names: None, visible };
             let lines = LineBlocks::new(edited.as_bytes());
-            steps(&Games::built_in(), lines, 0..9, reader).unwrap_err().to_string()
+            let difference = steps(&Games::built_in(), lines, 0..9, reader).unwrap_err();
+            reader.redact(difference).to_string()
         };
         assert!(error(None).contains("secret") && error(Some(&[true; 2])).contains("secret"));
         assert_eq!(error(Some(&[true, false])), "line 2: not what the rules expect");
     }
+}
+
+/// A record of a package's game that the rules of no game replay.
+fn package_record() -> String {
+    let (record, _) = transcript("gomoku-example.txt", "");
+    let text = String::from_utf8(record).unwrap();
+    let header = text.lines().next().unwrap();
+    let package = format!("\"game\":\"other\",\"package\":\"{}\",", "ab".repeat(32));
+    let lines = [
+        &header.replace("\"game\":\"gomoku\",", &package),
+        r#"{"t":1,"seat":2,"send":"move"}"#,
+        r#"{"t":2,"seat":2,"forfeit":"gone","wall_us":5,"cpu_us":4,"detail":"signal 11"}"#,
+        r#"{"t":3,"seat":1,"reply":"x","wall_us":5,"cpu_us":4}"#,
+        r#"{"t":3,"seat":1,"forfeit":"illegal","detail":"no such move"}"#,
+        r#"{"seat":2,"stderr":"my secret book","dropped":0}"#,
+    ];
+    let before: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
+    let footer = json!({
+        "over": true, "scores": [[1], [0]], "forfeits": ["illegal", "gone"], "transcript": "",
+        "seal": blake3::hash(before.as_bytes()).to_string(),
+    });
+    format!("{before}{footer}\n")
+}
+
+#[test]
+fn private_lines_of_game_packages_are_hidden() {
+    let record = package_record();
+    for visible in [[true, true], [true, false], [false, true], [false, false]] {
+        let reader = Reader { names: None, visible: Some(&visible) };
+        let lines = LineBlocks::new(record.as_bytes());
+        let steps = steps(&Games::built_in(), lines, 0..usize::MAX, reader).unwrap();
+        let shown = format!("{steps:?}");
+        let has = ["signal 11", "my secret book", "no such move"].map(|text| shown.contains(text));
+        assert_eq!(has, [visible[1], visible[1], true], "{visible:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_difference_in_a_long_record_has_its_line() {
+    let params = params(&Games::built_in().find("wojna").unwrap(), r#"{"deals":1}"#);
+    let (record, _) = play(&params, Seed::of_text("long"), &names(4), |message, _| {
+        let is_ack = message.expected_reply == ExpectedReply::Ack;
+        Ok(if is_ack { "=" } else { "= check" }.to_owned())
+    });
+    let text = String::from_utf8(record).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert!(text.len() > 500_000, "it has many blocks: {} bytes", text.len());
+    for number in [2, 999, lines.len() / 2, lines.len() - 1] {
+        let mut edited = lines.clone();
+        edited[number - 1] = "wrong";
+        let edited = edited.join("\n") + "\n";
+        let difference = verify(&Games::built_in(), edited.as_bytes()).unwrap_err();
+        assert_eq!(difference.to_string(), format!("line {number}: not a valid line: wrong"));
+    }
+    let more = format!("{text}more\n");
+    let difference = verify(&Games::built_in(), more.as_bytes()).unwrap_err().to_string();
+    assert!(difference.starts_with(&format!("line {}: ", lines.len() + 1)), "{difference}");
 }
 
 /// The number of squares of the path of this class.

@@ -52,7 +52,7 @@ const RATE: usize = 64 << 10;
 /// Limits what public readers of records take.
 #[derive(Clone, Debug)]
 pub(super) struct PublicReads {
-    /// Records that are read and redacted at the same time.
+    /// Records that are read at the same time.
     concurrent: ConcurrencyLimit,
     budget: Arc<Semaphore>,
     max_wait: Duration,
@@ -295,7 +295,7 @@ impl Service {
         Ok(ReadableRecord { tournament, id, visible })
     }
 
-    /// The permit of a public reader to read and redact a record; `None` for others.
+    /// The permit of a public reader to read a record; `None` for others.
     pub(super) async fn permit_to_read(
         &self,
         caller: &Caller,

@@ -4,16 +4,13 @@
 //! with its neighbours ([`replay_cache`]). Without scripts each step is a page. With scripts, the
 //! viewer ([`Viewer`]) fetches chunks of steps ahead and plays them.
 
-use std::fmt;
 use std::num::IntErrorKind;
 
 use arbiter_games::Seat;
 use arbiter_proto::ids::{MatchName, MatchNumber};
 use arbiter_proto::state_words::state_of;
 use arbiter_proto::v1::{GetMatchRequest, MatchStatus};
-use arbiter_replay::{
-    Autoplay, Difference, Overview, STEPS_PER_CHUNK, ShownNames, StepSource, Viewer,
-};
+use arbiter_replay::{Autoplay, Overview, STEPS_PER_CHUNK, ShownNames, StepSource, Viewer};
 use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -28,7 +25,7 @@ use super::session::{Anonymous, Session};
 use super::tournament_links::TournamentLinks;
 use super::tournament_page::{Tab, TournamentPage};
 use super::{actions, download, layout};
-use crate::service::{ErrorKind, ServiceError, TournamentHeading};
+use crate::service::{ErrorKind, ServiceError, TournamentHeading, cannot_replay};
 
 /// The query string of a page with a replay.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -279,20 +276,17 @@ pub(super) fn match_name(tournament: &str, number: i64) -> String {
 pub(super) async fn run_replay<T: Send + 'static>(
     session: &Session,
     name: &str,
-    replay: impl FnOnce() -> Result<T, Difference> + Send + 'static,
+    replay: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
 ) -> Result<T, ServiceError> {
     let permit = session.service.permit(&session.caller).await?;
     let task = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         replay()
     });
-    let result = task.await.map_err(|error| cannot_replay(name, &error))?;
-    result.map_err(|difference| cannot_replay(name, &difference))
-}
-
-fn cannot_replay(name: &str, reason: &dyn fmt::Display) -> ServiceError {
-    tracing::error!(name, %reason, "cannot replay a record");
-    ServiceError::internal(format!("the record of match {name} cannot be replayed: {reason}"))
+    task.await.map_err(|error| {
+        tracing::error!(name, %error, "a replay failed");
+        cannot_replay(name, &"the log says why")
+    })?
 }
 
 /// The state of a match and how it was played. `edition` is the number of the edition that added

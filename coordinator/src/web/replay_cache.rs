@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use arbiter_games::{BotName, EntrantName, Games};
-use arbiter_replay::{Difference, Overview, RenderedChunks, STEPS_PER_CHUNK, ShownNames};
+use arbiter_replay::{Overview, RenderedChunks, STEPS_PER_CHUNK, ShownNames};
 use maud::PreEscaped;
 
 use crate::cache::Cache;
-use crate::service::{RecordKey, ReplayRecord};
+use crate::service::{RecordKey, ReplayRecord, ServiceError};
 
 /// Chunks rendered when a replay is opened: fewer than later, because a page waits for them.
 const FIRST_CHUNKS: usize = 4;
@@ -85,12 +85,12 @@ pub(super) fn cached_chunk(key: &ReplayKey, number: usize) -> Option<ReplayChunk
 /// Renders the chunk with this number of the replay with this key. This may take long.
 ///
 /// # Errors
-/// The first difference between the record and the rules.
+/// Why the record cannot be read or replayed.
 pub(super) fn render_chunk(
     key: ReplayKey,
     replayed: Replayed<'_>,
     number: usize,
-) -> Result<ReplayChunk, Difference> {
+) -> Result<ReplayChunk, ServiceError> {
     CACHE.render_chunk(key, replayed, number)
 }
 
@@ -153,7 +153,7 @@ impl ReplayCache {
         key: ReplayKey,
         replayed: Replayed<'_>,
         number: usize,
-    ) -> Result<ReplayChunk, Difference> {
+    ) -> Result<ReplayChunk, ServiceError> {
         let turn = self.turns.get_or_insert_with(key.clone(), Mutex::default);
         let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(chunk) = self.chunk(&key, number) {
@@ -180,7 +180,7 @@ fn replay_chunks(
     replayed: Replayed<'_>,
     number: usize,
     count: usize,
-) -> Result<CachedReplay, Difference> {
+) -> Result<CachedReplay, ServiceError> {
     let Replayed { games, record, names } = replayed;
     let first = number - number % count;
     let requested = first..first.saturating_add(count);
@@ -342,6 +342,24 @@ mod tests {
             let has = ["my secret book", "details of the forfeit"].map(|text| shown.contains(text));
             assert_eq!(has, [visible[1], visible[2]], "{visible:?}");
         }
+    }
+
+    #[test]
+    fn a_record_is_replayed_from_its_pieces_only_if_it_is_complete() {
+        let long = long_match(1);
+        let steps = |pieces: Vec<Result<Vec<u8>, ServiceError>>| {
+            let record = ReplayRecord::of_pieces(pieces, &[true; 4]);
+            record.steps(&Games::built_in(), 0..0).map(|steps| steps.overview.total)
+        };
+        let pieces = || long.packed.chunks(999).map(|piece| Ok(piece.to_vec())).collect::<Vec<_>>();
+        assert_eq!(steps(pieces()).unwrap(), long.steps.len());
+        let mut incomplete = pieces();
+        incomplete.pop();
+        let error = steps(incomplete.clone()).unwrap_err();
+        assert!(error.message().starts_with("the record of match cup/1 cannot be replayed: "));
+        let cause = ServiceError::unavailable("the database does not respond");
+        incomplete.push(Err(cause.clone()));
+        assert_eq!(steps(incomplete).unwrap_err(), cause);
     }
 
     /// A compressed record with a line more after the match.

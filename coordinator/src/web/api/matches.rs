@@ -245,10 +245,10 @@ impl Handler for GetMatchSteps {
         let name = name(self.tournament, self.number);
         let caller = context.caller();
         let readable = context.service.readable_record(caller, &name).await?;
-        let record = context.service.replay_record(caller, readable).await?;
         let from = self.from as usize;
         let count = self.limit.entries().min(MAX_STEPS);
         let games = context.service.games_of_match(&name).await?;
+        let record = context.service.replay_record(caller, readable).await?;
         let requested = from..from.saturating_add(count);
         let replay = move || record.steps(&games, requested);
         let steps = match_page::run_replay(&context.session, &name, replay).await?;
