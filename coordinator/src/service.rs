@@ -49,6 +49,7 @@ mod matches;
 mod newest_matches;
 mod overview;
 mod own_bots;
+mod piece_reader;
 mod plan_verification;
 mod play_conditions;
 mod progress_cache;

@@ -4,7 +4,6 @@
 //! its packed files. Only a few files of a package are read, in memory and within limits
 //! ([`PackageFiles`]). Nothing of a package is unpacked or run here.
 
-use std::io::{self, Read};
 use std::sync::Arc;
 
 use arbiter_games::Game;
@@ -13,9 +12,9 @@ use arbiter_proto::settings::GamePackage;
 use arbiter_proto::v1;
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use tokio::sync::mpsc::Receiver;
 
 use super::game_packages::package_of;
+use super::piece_reader::PieceReader;
 use super::{Caller, PlayConditions, Result, Service, ServiceError};
 use crate::cache::Cache;
 use crate::db::tournaments::Tournament;
@@ -155,39 +154,6 @@ impl GuideContent {
     fn of_package(files: PackageFiles) -> Self {
         let starters = Starter::of_package(&files);
         Self { text: files.bot_md.unwrap_or_default(), starters }
-    }
-}
-
-/// Reads the pieces of a bundle one after the other, on a blocking thread.
-struct PieceReader {
-    pieces: Receiver<Result<Vec<u8>, sqlx::Error>>,
-    current: io::Cursor<Vec<u8>>,
-    /// Why a piece could not be read.
-    failure: Option<sqlx::Error>,
-}
-
-impl PieceReader {
-    fn new(pieces: Receiver<Result<Vec<u8>, sqlx::Error>>) -> Self {
-        Self { pieces, current: io::Cursor::default(), failure: None }
-    }
-}
-
-impl Read for PieceReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let count = self.current.read(buffer)?;
-            if count > 0 || buffer.is_empty() {
-                return Ok(count);
-            }
-            match self.pieces.blocking_recv() {
-                Some(Ok(piece)) => self.current = io::Cursor::new(piece),
-                Some(Err(error)) => {
-                    self.failure = Some(error);
-                    return Err(io::Error::other("a piece of the package cannot be read"));
-                }
-                None => return Ok(0),
-            }
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! the database, in pieces: to read it first would take a quarter of the time of its replay.
 
 use std::fmt;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use arbiter_replay::{Difference, LineBlocks, Reader, RenderedChunks, ShownNames,
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::piece_reader::PieceReader;
 use super::records::{PublicRead, ReadableRecord, no_record_yet};
 use super::{Caller, Result, Service, ServiceError, match_name};
 use crate::db::records::{self, Record};
@@ -27,7 +28,7 @@ const PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct ReplayRecord {
     /// The name of the match.
     name: String,
-    pieces: Pieces,
+    pieces: PieceReader<ServiceError>,
     /// Whether the reader may see the private lines of each seat.
     visible: Vec<bool>,
     /// The share of a public reader.
@@ -47,12 +48,13 @@ impl ReplayRecord {
         pieces: impl IntoIterator<Item = Result<Vec<u8>>>,
         visible: &[bool],
     ) -> Self {
-        let (sender, rest) = mpsc::unbounded_channel();
+        let pieces: Vec<_> = pieces.into_iter().collect();
+        let (sender, rest) = mpsc::channel(pieces.len());
         for piece in pieces {
-            sender.send(piece).expect("the channel is open");
+            sender.try_send(piece).expect("the channel has room");
         }
         let name = "cup/1".to_owned();
-        Self { name, pieces: Pieces::of(rest), visible: visible.to_vec(), _share: None }
+        Self { name, pieces: PieceReader::new(rest), visible: visible.to_vec(), _share: None }
     }
 
     /// Renders chunks of the replay with these names, like [`arbiter_replay::render_chunks()`].
@@ -102,45 +104,8 @@ pub(crate) fn cannot_replay(name: &str, reason: &dyn fmt::Display) -> ServiceErr
 }
 
 /// All lines of a record, also those that the reader may not see.
-fn lines(pieces: Pieces) -> io::Result<LineBlocks<impl Read + Send>> {
+fn lines(pieces: PieceReader<ServiceError>) -> io::Result<LineBlocks<impl Read + Send>> {
     arbiter_replay::unpack_from(BufReader::new(pieces)).map(LineBlocks::new)
-}
-
-/// Reads a compressed record whose pieces arrive one after the other.
-#[derive(Debug)]
-struct Pieces {
-    piece: Cursor<Vec<u8>>,
-    /// The pieces after it, and why there are no more.
-    rest: mpsc::UnboundedReceiver<Result<Vec<u8>>>,
-}
-
-impl Pieces {
-    /// The pieces that a channel delivers.
-    fn of(rest: mpsc::UnboundedReceiver<Result<Vec<u8>>>) -> Self {
-        Self { piece: Cursor::default(), rest }
-    }
-
-    /// A record of one piece.
-    fn whole(bytes: Vec<u8>) -> Self {
-        let (_, rest) = mpsc::unbounded_channel();
-        Self { piece: Cursor::new(bytes), rest }
-    }
-}
-
-/// Waits for the next piece, so it must not be called by a thread that runs asynchronous tasks.
-impl Read for Pieces {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let count = self.piece.read(buffer)?;
-            if count > 0 || buffer.is_empty() {
-                return Ok(count);
-            }
-            match self.rest.blocking_recv() {
-                Some(piece) => self.piece = Cursor::new(piece.map_err(io::Error::other)?),
-                None => return Ok(0),
-            }
-        }
-    }
 }
 
 impl Service {
@@ -163,17 +128,19 @@ impl Service {
         let name = match_name(&tournament, number).to_string();
         let pieces = match stored {
             Record::InDatabase(size) => {
-                let (sender, pieces) = mpsc::unbounded_channel();
+                // It has room for all pieces, so the permit is free as soon as they are read.
+                let (sender, pieces) =
+                    mpsc::channel(usize::try_from(size / PIECE_BYTES).unwrap_or_default() + 1);
                 let service = self.clone();
                 tokio::spawn(async move {
                     let _permit = permit;
                     service.read_pieces(&tournament, id, size, sender).await;
                 });
-                Pieces::of(pieces)
+                PieceReader::new(pieces)
             }
             Record::InPack(slice) => {
                 let record = Record::InPack(slice);
-                Pieces::whole(self.fetch_record(&tournament, number, record).await?)
+                PieceReader::whole(self.fetch_record(&tournament, number, record).await?)
             }
         };
         Ok(ReplayRecord { name, pieces, visible, _share: share })
@@ -185,7 +152,7 @@ impl Service {
         tournament: &Tournament,
         id: MatchId,
         size: i32,
-        pieces: mpsc::UnboundedSender<Result<Vec<u8>>>,
+        pieces: mpsc::Sender<Result<Vec<u8>>>,
     ) {
         let mut start = 0;
         while start < size {
@@ -199,31 +166,10 @@ impl Service {
                 )),
             };
             let is_last = piece.is_err();
-            if pieces.send(piece).is_err() || is_last {
+            if pieces.send(piece).await.is_err() || is_last {
                 return;
             }
             start += PIECE_BYTES;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_is_read_as_its_pieces_arrive() {
-        let (sender, rest) = mpsc::unbounded_channel();
-        let mut pieces = Pieces::of(rest);
-        let read = std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let result = pieces.read_to_end(&mut bytes);
-            (bytes, result.map_err(|error| error.to_string()))
-        });
-        for piece in [&b"ab"[..], b"", b"c"] {
-            sender.send(Ok(piece.to_vec())).unwrap();
-        }
-        sender.send(Err(ServiceError::unavailable("torn"))).unwrap();
-        assert_eq!(read.join().unwrap(), (b"abc".to_vec(), Err("torn".to_owned())));
     }
 }
