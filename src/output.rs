@@ -228,14 +228,6 @@ pub(crate) fn sum_json(sum: i128) -> Value {
     i64::try_from(sum).map_or_else(|_| json!(sum.to_string()), Into::into)
 }
 
-/// A mean with half the width of its 95 % interval, as text.
-pub(crate) fn mean(mean: f64, margin: Option<f64>) -> String {
-    match margin {
-        Some(margin) => format!("{mean:.2} ± {margin:.2}"),
-        None => format!("{mean:.2}"),
-    }
-}
-
 /// A duration in milliseconds with three decimals.
 pub(crate) fn millis(time: Micros) -> String {
     let millis = time.0 / 1000;

@@ -1,6 +1,16 @@
-//! What the results of an edition are, in words for people. Pages and commands use the same words.
+//! What the results of an edition are and how fast they come, in words for people. Pages and
+//! commands use the same words.
 
 use std::fmt;
+
+/// The speed of an edition, in matches a second, as text.
+pub fn speed(rate: f64) -> String {
+    if rate < 1.0 {
+        format!("{:.1} matches a minute", rate * 60.0)
+    } else {
+        format!("{rate:.1} matches a second")
+    }
+}
 
 /// What the results of an edition are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arbiter_games::{Games, Params, Seed};
+use arbiter_ranking::statistics::text;
 use arbiter_ranking::{Decision, Hypotheses, Mean, elo_of_result};
 use arbiter_worker::fault::Fault;
 use arbiter_worker::sandbox::Host;
@@ -398,7 +399,7 @@ impl Report<'_> {
                 format!("result of the new version: {:.1} %{interval}", percent(mean))
             }
             Measure::Points => {
-                format!("points more from a seed: {}", output::mean(mean, margin))
+                format!("points more from a seed: {}", text::mean(mean, margin))
             }
         };
         let elo = match self.elo() {

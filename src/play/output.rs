@@ -1,5 +1,6 @@
 //! The output of a local run: one JSON object per match, and the final table.
 
+use arbiter_ranking::statistics::text;
 use serde_json::{Value, json};
 
 use crate::output::{self, Columns};
@@ -105,7 +106,7 @@ pub(crate) fn table(plan: &Plan, tally: &Tally) -> Columns {
             (0..columns.len())
                 .map(|column| row.sums.score.get(column).copied().unwrap_or(0).to_string()),
         );
-        cells.push(row.mean().map_or_else(|| "-".to_owned(), |mean| output::mean(mean, None)));
+        cells.push(row.mean().map_or_else(|| "-".to_owned(), |mean| text::mean(mean, None)));
         cells.push(output::forfeits(&row.sums.forfeits));
         cells.extend(bad.then(|| row.sums.bad_answers.to_string()));
         cells.push(times(row));

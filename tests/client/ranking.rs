@@ -17,10 +17,10 @@ fn a_table_names_its_edition() {
     let lines: Vec<_> = table.lines().collect();
     assert_eq!(lines[0], "edition 1, official: 380 of 380 matches counted");
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let row = "1 ada 2 38 47 1.25 1 clock, 2 gone 0".split(' ').collect::<Vec<_>>();
+    let row = "1 ada 2 38 47 1.250 1 clock, 2 gone 0".split(' ').collect::<Vec<_>>();
     assert_eq!(words(lines[2]), row);
     assert_eq!(words(lines[3])[..2], ["=2", "bob"]);
-    assert_eq!(words(lines[5]), "4 dan 2 38 -3 1.25 - 3".split(' ').collect::<Vec<_>>());
+    assert_eq!(words(lines[5]), "4 dan 2 38 -3 1.250 - 3".split(' ').collect::<Vec<_>>());
     assert_eq!(lines.len(), 6, "all places are shown, so there is no note about others: {table}");
     assert!(
         succeed(&server, &["ranking", "finals", "--limit", "2", "--offset", "1"])

@@ -2,6 +2,7 @@
 //! durations.
 
 use arbiter_proto::v1::RankSet;
+use arbiter_ranking::statistics::text;
 use arbiter_replay::number_text;
 use maud::{Markup, html};
 
@@ -41,10 +42,7 @@ fn position(value: f64, (least, most): (f64, f64)) -> f64 {
 pub(super) fn interval(interval: Interval, range: (f64, f64)) -> Markup {
     let at = |value| format!("{:.2}", 2.0 + 96.0 * position(value, range));
     let (low, high) = interval.ends();
-    let label = match interval.margin {
-        Some(margin) => number_text(format!("{:.3} ± {margin:.3}", interval.mean)),
-        None => number_text(format!("{:.3}", interval.mean)),
-    };
+    let label = number_text(text::mean(interval.mean, interval.margin));
     html! {
         svg.interval viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label=(label) {
             title { (label) }
@@ -98,7 +96,7 @@ pub(super) fn means_over_editions(points: &[(i32, f64)]) -> Markup {
             polyline points=(line.join(" ")) {}
             @for (index, (edition, mean)) in points.iter().enumerate() {
                 circle cx=(x(index)) cy=(y(*mean)) r="3.5" {
-                    title { "Edition " (edition) ": " (number_text(format!("{mean:.3}"))) }
+                    title { "Edition " (edition) ": " (number_text(text::mean(*mean, None))) }
                 }
                 text x=(x(index)) y="150" { (edition) }
             }

@@ -2,6 +2,7 @@
 
 use crate::service::ErrorKind;
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
+use arbiter_ranking::statistics::text;
 use arbiter_replay::number_text;
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
@@ -81,10 +82,10 @@ fn table(tournament: &TournamentLinks, pairs: &[CollusionPair]) -> Markup {
             td { (tournament.bot(&pair.bot)) }
             td { (tournament.bot(&pair.partner)) }
             td.number { (pair.together) }
-            td.number { (number_text(format!("{:.2}", pair.mean_with))) }
-            td.number { (number_text(format!("{:.2}", pair.mean_without))) }
-            td.number { (number_text(format!("{:+.2}", pair.difference))) }
-            td.number { (number_text(format!("{:+.2}", pair.partner_difference))) }
+            td.number { (number_text(text::mean(pair.mean_with, None))) }
+            td.number { (number_text(text::mean(pair.mean_without, None))) }
+            td.number { (number_text(text::difference(pair.difference))) }
+            td.number { (number_text(text::difference(pair.partner_difference))) }
             td.number { (number_text(format!("{:.2e}", pair.p))) }
             td.number { (number_text(format!("{:.2e}", pair.q))) }
             td { @if pair.flagged { strong { "flagged" } } }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 use arbiter_games::Micros;
-use arbiter_proto::edition_status::EditionStatus;
+use arbiter_proto::edition_status::{EditionStatus, speed};
 use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{Edition, MatchSeat};
 pub(super) use arbiter_replay::label;
@@ -247,13 +247,16 @@ pub(super) fn seats(tournament: &TournamentLinks, seats: &[MatchSeat]) -> Markup
     }
 }
 
-/// The names of the components of scores, after a heading. Empty if there is only one.
-pub(super) fn components(columns: &[String]) -> String {
-    if columns.len() < 2 {
-        return String::new();
+/// The heading of the seats of matches, with the names of the components of their scores.
+pub(super) fn seats_heading(columns: &[String]) -> String {
+    match columns {
+        [] => "Seats and scores".to_owned(),
+        [only] => format!("Seats and {only}"),
+        several => {
+            let labels: Vec<_> = several.iter().map(|column| label(column)).collect();
+            format!("Seats and scores ({})", labels.join(", "))
+        }
     }
-    let labels: Vec<_> = columns.iter().map(|column| label(column)).collect();
-    format!(" ({})", labels.join(", "))
 }
 
 /// A text in which the parts between backticks are code, as in error messages.
@@ -315,7 +318,7 @@ pub(super) fn estimate(edition: &Edition, now: OffsetDateTime) -> Markup {
     let left = from_micros(eta).map_or(0, |eta| (eta - now).whole_seconds().max(0));
     html! {
         span.estimate {
-            (format_rate(rate)) " on " (count(edition.slots, "slot", "slots")) ", estimated end "
+            (speed(rate)) " on " (count(edition.slots, "slot", "slots")) ", estimated end "
             (timestamp(eta)) " (in " (format_seconds(left)) ")"
         }
     }
@@ -325,15 +328,6 @@ pub(super) fn estimate(edition: &Edition, now: OffsetDateTime) -> Markup {
 pub(super) fn time_left(edition: &Edition, now: OffsetDateTime) -> Markup {
     let end = edition.eta_us.and_then(from_micros);
     html! { @if let Some(end) = end { "complete " (relative(end.max(now), now)) } }
-}
-
-/// A rate in matches per second as text.
-fn format_rate(rate: f64) -> String {
-    if rate < 1.0 {
-        format!("{:.1} matches per minute", rate * 60.0)
-    } else {
-        format!("{rate:.1} matches per second")
-    }
 }
 
 /// A duration in seconds as text.
@@ -471,6 +465,16 @@ mod tests {
         let heads = "<th scope=\"col\">Bot</th><th class=\"number\" scope=\"col\">Points</th>\
                      <th scope=\"col\">State</th>";
         assert!(table.contains(heads), "{table}");
+    }
+
+    #[test]
+    fn the_heading_of_seats_names_all_components_of_scores() {
+        let heading = |names: &[&str]| {
+            seats_heading(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(heading(&["points"]), "Seats and points");
+        assert_eq!(heading(&["points", "discs"]), "Seats and scores (Points, Discs)");
+        assert_eq!(heading(&[]), "Seats and scores");
     }
 
     #[test]

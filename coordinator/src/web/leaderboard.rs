@@ -6,6 +6,7 @@ use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{
     GetRankingRequest, GetRankingResponse, LeaderboardRef, Standing, Tournament,
 };
+use arbiter_ranking::statistics::text;
 use arbiter_replay::number_text;
 use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
@@ -238,7 +239,7 @@ pub(super) fn owner(links: &TournamentLinks, place: &Standing) -> Markup {
 
 /// A mean.
 pub(super) fn mean(place: &Standing) -> String {
-    number_text(format!("{:.3}", place.mean))
+    number_text(text::mean(place.mean, None))
 }
 
 /// The number of forfeits of each kind that occurred.

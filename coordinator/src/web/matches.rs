@@ -238,8 +238,7 @@ fn table(
     played: &[MatchStatus],
     params: &ShownParams,
 ) -> Markup {
-    let mut heads = vec!["Match".to_owned()];
-    heads.push(format!("Seats and scores{}", layout::components(columns)));
+    let mut heads = vec!["Match".to_owned(), layout::seats_heading(columns)];
     heads.extend_from_slice(&params.labels);
     heads.push("Duration".to_owned());
     let row = |(status, texts): (&MatchStatus, &Vec<String>)| {

@@ -4,6 +4,7 @@ use arbiter_proto::v1::{
     GetRoundsRequest, GetRoundsResponse, MeetingBot, RoundsStage, StageMeeting, StageRound,
     StageStanding,
 };
+use arbiter_ranking::statistics::text;
 use arbiter_replay::number_text;
 use axum::extract::{Path, Query};
 use axum::response::Response;
@@ -249,7 +250,7 @@ fn numbers(row: &StageStanding) -> Vec<String> {
         .map(|points| points.map(|points| points.to_string()));
     let rating = row.rating.map(|rating| format!("{rating:+.0}"));
     let is_gauntlet = !row.group.is_empty();
-    let mean = row.mean.map(|mean| format!("{mean:.3}"));
+    let mean = row.mean.map(|mean| text::mean(mean, None));
     let mean = is_gauntlet.then(|| mean.unwrap_or_default());
     let matches = row.matches.map(|matches| matches.to_string());
     points.into_iter().chain([rating, mean, matches, number]).flatten().collect()

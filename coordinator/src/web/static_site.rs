@@ -270,10 +270,7 @@ impl StaticSite {
                 td.number { (leaderboard::rank(bot.rank, bot.tied)) }
                 th scope="row" { (self.names.label(&bot.bot)) }
                 td.number { (bot.matches) }
-                td.number {
-                    (statistics::mean(bot))
-                    @if let Some(margin) = bot.margin { " ± " (format!("{margin:.3}")) }
-                }
+                td.number { (statistics::mean_and_margin(bot)) }
                 @if has_rank_sets { td.number { (statistics::rank_set(bot)) } }
                 td.number { (statistics::rating(bot)) }
             }
@@ -330,7 +327,7 @@ impl StaticSite {
         total: ReplayCount,
         has_next: bool,
     ) -> String {
-        let seats = format!("Seats and scores{}", layout::components(columns));
+        let seats = layout::seats_heading(columns);
         let mut heads = vec!["Match", &seats, "Replay", "Duration"];
         let has_params = matches.iter().any(|(status, _)| !status.params.is_empty());
         if has_params {

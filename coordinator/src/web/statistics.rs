@@ -249,7 +249,12 @@ fn has_matches(row: &BotStatistics) -> bool {
 
 /// The mean of a bot, if it has counted matches.
 pub(super) fn mean(row: &BotStatistics) -> String {
-    if has_matches(row) { number_text(format!("{:.3}", row.mean)) } else { DASH.to_owned() }
+    if has_matches(row) { number_text(text::mean(row.mean, None)) } else { DASH.to_owned() }
+}
+
+/// The mean of a bot, with half the width of its interval if it is known.
+pub(super) fn mean_and_margin(row: &BotStatistics) -> String {
+    if has_matches(row) { number_text(text::mean(row.mean, row.margin)) } else { DASH.to_owned() }
 }
 
 /// The possible ranks of a bot, if they are known.

@@ -22,6 +22,20 @@ pub fn percent(probability: Option<f64>) -> String {
     }
 }
 
+/// A mean, with half the width of its interval if it has one. In games for 0 to 2 points, bots of
+/// large tournaments differ in the third decimal.
+pub fn mean(mean: f64, margin: Option<f64>) -> String {
+    match margin {
+        Some(margin) => format!("{mean:.3} ± {margin:.3}"),
+        None => format!("{mean:.3}"),
+    }
+}
+
+/// The difference of two means, with its sign.
+pub fn difference(difference: f64) -> String {
+    format!("{difference:+.3}")
+}
+
 /// A rating, with half the width of its interval if it has one.
 pub fn rating(rating: Option<f64>, margin: Option<f64>) -> String {
     match (rating, margin) {
@@ -59,6 +73,10 @@ mod tests {
         assert_eq!(needed(Some(0), Some(0.0)), "exact");
         assert_eq!(needed(Some(12), None), "12 more");
         assert_eq!((rank_set(Some((2, 2))), rank_set(Some((1, 3)))), ("2".into(), "1–3".into()));
+        assert_eq!(
+            (mean(-1.5, Some(0.25)), mean(2.0, None)),
+            ("-1.500 ± 0.250".into(), "2.000".into())
+        );
         assert_eq!(rating(Some(1499.6), Some(20.4)), "1500 ± 20");
         let unknown = [rank_set(None), percent(None), rating(None, None), needed(None, None)];
         assert_eq!(unknown, [UNKNOWN; 4]);

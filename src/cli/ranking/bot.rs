@@ -5,6 +5,7 @@ use arbiter_proto::v1::{
     GetHeadToHeadRequest, GetHistoryRequest, GetRankingRequest, GetRankingResponse,
     GetStandingRequest, GetStandingResponse, HeadToHead, LeaderboardRef,
 };
+use arbiter_ranking::statistics::text;
 use serde_json::{Value, json};
 use tonic::Code;
 
@@ -12,7 +13,7 @@ use super::print::{rank, standing_json, table};
 use super::{Format, Ranking};
 use crate::cli::client::{Request as _, Server};
 use crate::failure::Failure;
-use crate::output::{Columns, Output, mean, merge, print, score_heading};
+use crate::output::{Columns, Output, merge, print, score_heading};
 
 /// All ranking data of a bot.
 struct BotRanking {
@@ -97,7 +98,7 @@ fn show(out: &mut Output, bot: &str, ranking: &BotRanking) -> Result<(), Failure
             standing.version.to_string(),
             standing.matches.to_string(),
             standing.score.join(" "),
-            mean(standing.mean, None),
+            text::mean(standing.mean, None),
         ]);
     }
     if !history.is_empty() {

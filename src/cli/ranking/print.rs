@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use arbiter_games::Forfeit;
 use arbiter_proto::edition_status::EditionStatus;
 use arbiter_proto::v1::{EditionProgress, GetRankingResponse, Standing};
+use arbiter_ranking::statistics::text;
 use serde_json::{Value, json};
 
 use super::Format;
@@ -115,7 +116,7 @@ pub(super) fn table<'a>(
         row.extend(has_owners.then(|| owner.to_owned()));
         row.extend([standing.version.to_string(), standing.matches.to_string()]);
         row.extend(score(standing, columns.len()));
-        row.push(output::mean(standing.mean, None));
+        row.push(text::mean(standing.mean, None));
         row.push(output::forfeits(&standing.forfeits));
         row.extend(bad.then(|| standing.bad_answers.to_string()));
         table.push(row);

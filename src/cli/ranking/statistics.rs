@@ -15,7 +15,7 @@ use tonic::Code;
 use super::{Format, PAGE, Ranking};
 use crate::cli::client::{Request as _, Server};
 use crate::failure::Failure;
-use crate::output::{self, Columns, Output, eprint_line, matches, mean, merge, print};
+use crate::output::{self, Columns, Output, eprint_line, matches, merge, print};
 
 /// Up to this number of bots, the table of probabilities is printed.
 const MAX_PAIRS: u32 = 12;
@@ -178,7 +178,7 @@ fn show(out: &mut Output, all: &GetStatisticsResponse) -> Result<(), Failure> {
             rank(row),
             text::rank_set(row.rank_set.map(|RankSet { best, worst }| (best, worst))),
             row.bot.clone(),
-            mean(row.mean, row.margin),
+            text::mean(row.mean, row.margin),
             text::percent(row.top.first().copied()),
             text::percent(row.top.get(2).copied()),
             text::rating(row.rating, row.rating_margin),

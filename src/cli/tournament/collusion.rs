@@ -2,6 +2,7 @@
 //! table.
 
 use arbiter_proto::v1::{CollusionPair, FindCollusionRequest, FindCollusionResponse};
+use arbiter_ranking::statistics::text;
 use clap::Args;
 use serde_json::Value;
 
@@ -74,10 +75,10 @@ fn row(pair: &CollusionPair) -> Vec<String> {
         pair.bot.clone(),
         pair.partner.clone(),
         pair.together.to_string(),
-        format!("{:.2}", pair.mean_with),
-        format!("{:.2}", pair.mean_without),
-        format!("{:+.2}", pair.difference),
-        format!("{:+.2}", pair.partner_difference),
+        text::mean(pair.mean_with, None),
+        text::mean(pair.mean_without, None),
+        text::difference(pair.difference),
+        text::difference(pair.partner_difference),
         format!("{:.2e}", pair.p),
         format!("{:.2e}", pair.q),
         if pair.flagged { "flagged".to_owned() } else { String::new() },

@@ -2,6 +2,7 @@
 
 use arbiter_coordinator::service::SetAsideGroup;
 use arbiter_coordinator::tournament::file::readable_settings;
+use arbiter_proto::edition_status::speed;
 use arbiter_proto::state_words::match_state;
 use arbiter_proto::v1::{
     Announcement, Edition, GetTournamentRequest, ListSetAsideRequest, ListTournamentsRequest,
@@ -111,13 +112,7 @@ fn progress(edition: &Edition) -> String {
 /// When an edition will probably be complete, and at which rate.
 pub(crate) fn completion_estimate(edition: &Edition) -> Option<String> {
     let eta = edition.eta_us?;
-    let rate = edition.rate?;
-    let rate = if rate < 1.0 {
-        format!("{:.1} matches a minute", rate * 60.0)
-    } else {
-        format!("{rate:.1} matches a second")
-    };
-    Some(format!("complete about {} at {rate}", moment(eta)))
+    Some(format!("complete about {} at {}", moment(eta), speed(edition.rate?)))
 }
 
 fn show(out: &mut Output, tournament: &Tournament, aside: &[SetAsideMatch]) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use arbiter_proto::v1::{
     GetRoundsRequest, GetRoundsResponse, MeetingBot, RoundsStage, StageMeeting, StageRound,
     StageStanding,
 };
+use arbiter_ranking::statistics::text;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -144,7 +145,7 @@ fn numbers(row: &StageStanding, kind: &str) -> Vec<String> {
         "ladder" => vec![row.rating.map_or("-".to_owned(), |rating| format!("{rating:+.0}"))],
         "knockout" => vec![seed],
         "gauntlet" => {
-            let mean = row.mean.map_or("-".to_owned(), |mean| format!("{mean:.3}"));
+            let mean = row.mean.map_or("-".to_owned(), |mean| text::mean(mean, None));
             vec![row.group.clone(), mean, count(row.matches)]
         }
         _ => vec![count(row.matches)],

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arbiter_games::Micros;
 use arbiter_packages::Descriptor;
+use arbiter_ranking::statistics::text;
 use serde_json::{Map, Value as Json, json};
 
 use super::playouts::Sample;
@@ -47,8 +48,7 @@ pub(super) fn scores(samples: &[Sample], descriptor: &Descriptor) -> (String, Js
     let mut object = Map::new();
     for (seats, samples) in &by_seats {
         let means: Vec<_> = (0..*seats).map(|seat| mean(samples, seat)).collect();
-        let text: Vec<_> =
-            means.iter().map(|(mean, margin)| output::mean(*mean, *margin)).collect();
+        let text: Vec<_> = means.iter().map(|(mean, margin)| text::mean(*mean, *margin)).collect();
         let prefix = if by_seats.len() > 1 { format!("{seats} seats ") } else { String::new() };
         texts.push(prefix + &text.join(", "));
         let means = means.iter().map(|(mean, margin)| json!({"mean": mean, "margin": margin}));
