@@ -60,7 +60,7 @@ fn editions(tournament: &Tournament) -> Markup {
     let row = |edition: &Edition| {
         html! {
             td { a href={ "/t/" (tournament.name) "/ranking?edition=" (edition.number) } { (edition.number) } }
-            td { (edition.state) @if edition.official { ", " strong { "official" } } }
+            td { (edition.state) @if edition.official { ", " strong.official { "official" } } }
             td.number { (edition.counted) }
             td.number { (edition.matches) @if edition.open_ended { "+" } }
             @if has_plans { td { (edition.plan) } }

@@ -125,7 +125,6 @@ fn search(query: &BotsQuery, total: usize) -> Markup {
         nav.paging aria-label="Order" {
             span { (layout::count(total, "bot", "bots")) ". Order:" }
             @for (order, name, label) in Order::ALL {
-                @if order != Order::Newest { span { "·" } }
                 a href=(query.link(name, 0)) aria-current=[(order == query.sort).then_some("true")] {
                     (label)
                 }

@@ -88,7 +88,8 @@ fn downloads(tournament: &str, guide: &GameGuide) -> Markup {
         }
         p {
             "Then try your bot with " code { "arbiter preflight " (game) " mybot" }
-            " and submit it with " code { "arbiter submit " (tournament) " mybot" } "."
+            " and submit it with " code { "arbiter submit " (tournament) " mybot" } ", or "
+            a href={ "/t/" (tournament) "/submit" } { "in the browser" } "."
         }
     }
 }

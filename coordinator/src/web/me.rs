@@ -11,7 +11,7 @@ use super::entry_text::frozen_notice;
 use super::error::WebError;
 use super::session::Session;
 use super::tournament_links::TournamentLinks;
-use super::{bots, layout, leaderboard};
+use super::{bots, create_tournament, layout, leaderboard};
 use crate::access::{Role, Token};
 use crate::service::{OwnBot, OwnMatch};
 
@@ -60,7 +60,7 @@ fn identity(token: &Token) -> Markup {
             p { "Your token expires on " (layout::timestamp(end.unix_timestamp() * 1_000_000)) "." }
         }
         @if token.role.covers(Role::Organiser) {
-            p { a href="/invitations" { "Invite players" } }
+            p { a href="/invitations" { "Invite players" } " · " a href="/new" { (create_tournament::TITLE) } }
         }
     }
 }
@@ -82,7 +82,7 @@ fn own_bots(handle: Option<&str>, bots: &[OwnBot], links: &Links) -> Markup {
     html! {
         h2 { "Your bots" }
         @if let Some(handle) = handle {
-            p { "Names of new bots begin with " code { (handle) "/" } ". Commands also take them without it." }
+            p { "Names of new bots begin with " code { (handle) "/" } ". You may leave it out." }
         }
         @for own in bots.iter().filter(|own| own.is_entry_open) { (problems(own, &links_of(links, &own.tournament))) }
         @if bots.is_empty() {

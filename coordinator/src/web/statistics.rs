@@ -142,9 +142,9 @@ pub(super) fn question(all: &GetStatisticsResponse) -> Markup {
             "The leaderboard ranks what happened. This page says what would happen with " (fresh)
             ": which bot has the higher mean of " (all.column) " per " (all.unit) " in the long run."
             @if all.statistics.iter().any(|row| row.rank_set.is_some()) {
-                " All possible ranks hold together in 95 of 100 tournaments. A larger interval does "
-                "not mean a worse bot, and bots whose intervals overlap may still be told apart: "
-                "look at the possible ranks."
+                " In 95 of 100 tournaments the possible ranks of all bots are right. A larger "
+                "interval does not mean a worse bot, and bots whose intervals overlap may still be "
+                "told apart: look at the possible ranks."
             }
         }
     }

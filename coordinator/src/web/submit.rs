@@ -203,7 +203,9 @@ fn fields(session: &Session, tournament: &str, bot: &str, own_bots: &[Bot]) -> M
                     "One source file (" (endings.join(", ")) ", at most " (MAX_SOURCE_FILE >> 20)
                     " MiB): the file type gives the language. Or a .zip, .tar, .tar.gz or .tar.zst "
                     "archive of the bot's directory with its bot.toml, at most " (MAX_BUNDLE >> 20)
-                    " MiB. A worker builds the bot."
+                    " MiB. A worker builds the bot. "
+                    a href={ "/t/" (tournament) "/how-to-play" } { "How to play" }
+                    " lists the languages of the workers."
                 }
             }
             p { button type="submit" { "Submit" } }

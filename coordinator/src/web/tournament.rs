@@ -176,16 +176,16 @@ fn progress(
                 }
                 @if shows_provisional {
                     p {
-                        "Its "
+                        "The "
                         a href={ "/t/" (details.name) "/ranking?edition=" (newest.number) } { "provisional leaderboard" }
-                        " becomes official when all its matches are counted."
+                        " of edition " (newest.number) " becomes official when all its matches are counted."
                     }
                 }
                 @if shows_rehearsal {
                     p {
-                        "Its "
+                        "The "
                         a href={ "/t/" (details.name) "/ranking?edition=" (newest.number) } { "leaderboard" }
-                        " is live. It is never official, because this is a rehearsal."
+                        " of edition " (newest.number) " is live. It is never official, because this is a rehearsal."
                     }
                 }
             } @else { p { "There are no editions yet." } }
@@ -230,7 +230,7 @@ fn taking_part(details: &Tournament, session: &Session) -> Markup {
             @if details.entry_open {
                 p {
                     a href={ "/t/" (details.name) "/submit" } { "Submit a bot" }
-                    @if !session.is_logged_in() { " with the token from your organiser" }
+                    @if !session.is_logged_in() { " with the token from your organiser." }
                 }
             }
         }

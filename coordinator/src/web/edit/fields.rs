@@ -54,7 +54,7 @@ pub(super) const ALWAYS: &[Field] = &[
             ("after_close", "after the tournament closes"),
             ("never", "never"),
         ]),
-        "When everyone sees the played matches.",
+        "When everyone may watch the replays of matches.",
     ),
     ("submissions.closes", "Entry closes (UTC)", Kind::Time, "Empty: when the tournament ends."),
     (
@@ -73,7 +73,7 @@ pub(super) const ALWAYS: &[Field] = &[
         "submissions.window",
         "Wait before a new edition",
         Kind::Line,
-        "Versions that enter within this time share an edition, such as 5s.",
+        "Versions that enter within this time share an edition. An example: 5s.",
     ),
     (
         "submissions.per_hour",
@@ -119,7 +119,7 @@ pub(super) const ALWAYS: &[Field] = &[
         "audit.replay",
         "Records verified",
         Kind::Line,
-        "The share of records that the coordinator checks, such as 5%.",
+        "The share of records that the coordinator checks. An example: 5%.",
     ),
     (
         "audit.shadow",
