@@ -219,7 +219,7 @@ fn parameters_change_until_the_first_edition_is_opened() {
     let preview = browser.post("/t/cup/edit", &filled, &[]);
     let keys: Vec<_> =
         rows(&preview.body, "settings").into_iter().map(|row| row[0].clone()).collect();
-    let overline = "Whether a row of more than five wins or is ignored";
+    let overline = "Rows of more than five";
     assert_eq!(keys, ["The time for a reply", overline], "{}", preview.body);
     assert!(preview.body.contains("name=\"param-move_limit\" value=\"800ms\""));
     assert_eq!(limit(up), "700ms");

@@ -249,7 +249,7 @@ fn own_matches_name_the_components_of_scores() {
     for (tournament, columns) in [("/t/discs/", "PointsDiscs"), ("/t/cup/", "Points")] {
         let table = tables.iter().find(|table| table.contains(tournament)).unwrap();
         let heads = text(table.split("</thead>").next().unwrap());
-        assert_eq!(heads, format!("MatchYour bot{columns}SeatsForfeit"), "{tournament}");
+        assert_eq!(heads, format!("MatchYour bot{columns}Seats"), "{tournament}");
     }
     server.up.close();
 }

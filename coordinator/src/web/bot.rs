@@ -287,7 +287,10 @@ fn history_table(tournament: &str, history: &[GetStandingResponse], unit: &str) 
     html! {
         @if !points.is_empty() {
             h2 { "Complete editions" }
-            @if points.len() > 1 { (chart::means_over_editions(&points)) }
+            @if points.len() > 1 {
+                p.quiet { (mean) " by edition:" }
+                (chart::means_over_editions(&points))
+            }
             (layout::table("Complete editions", "", &heads, history.iter().filter_map(row)))
         }
     }

@@ -215,7 +215,7 @@ fn bot_to_copy(guide: &GameGuide) -> Markup {
                 code { "mybot" } ". The language is " (starter.language) "." }
             @for file in files.iter().filter(|file| file.contents.len() <= MAX_SHOWN_FILE) {
                 h3 { code { (file.path) } }
-                pre { code { (String::from_utf8_lossy(&file.contents)) } }
+                (layout::code(&file.path, &String::from_utf8_lossy(&file.contents)))
             }
         }
     }

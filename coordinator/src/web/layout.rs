@@ -121,6 +121,12 @@ pub(super) fn scrollable(label: &str, table: &Markup) -> Markup {
     html! { div.scrollable role="group" tabindex="0" aria-label=(label) { (table) } }
 }
 
+/// Code that scrolls if it is wider than the screen: a wrapped line would look like two lines.
+/// `label` is its accessible name.
+pub(super) fn code(label: &str, code: &str) -> Markup {
+    html! { div.scrollable.code role="group" tabindex="0" aria-label=(label) { pre { code { (code) } } } }
+}
+
 /// A scrollable table: accessible name, CSS class, column headings, and the cells of each row.
 /// The headings of columns with numbers are aligned as the numbers are.
 pub(super) fn table(

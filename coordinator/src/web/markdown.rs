@@ -18,7 +18,10 @@ const MAX_DEPTH: usize = 24;
 /// A wide table scrolls.
 const TABLE_BEGIN: &str = "<div class=\"scrollable\" role=\"group\" tabindex=\"0\" \
                            aria-label=\"Table\">";
-const TABLE_END: &str = "</div>\n";
+/// Wide code scrolls, too: a wrapped line would look like two lines.
+const CODE_BEGIN: &str = "<div class=\"scrollable code\" role=\"group\" tabindex=\"0\" \
+                          aria-label=\"Code\">";
+const SCROLLABLE_END: &str = "</div>\n";
 
 /// Renders a text. Its headings are one level lower, below the heading of the page. Their ids begin
 /// with `prefix`, so that they differ from those of the page and of other texts on it.
@@ -89,6 +92,7 @@ impl<'a> Filter<'a> {
         match tag {
             Some(Tag::Heading { .. }) => self.heading = Some((self.events.len(), String::new())),
             Some(Tag::Table(_)) => self.events.push(Event::Html(CowStr::Borrowed(TABLE_BEGIN))),
+            Some(Tag::CodeBlock(_)) => self.events.push(Event::Html(CowStr::Borrowed(CODE_BEGIN))),
             _ => {}
         }
         self.events.extend(tag.map(|tag| match tag {
@@ -108,7 +112,9 @@ impl<'a> Filter<'a> {
         };
         self.events.push(Event::End(end));
         match end {
-            TagEnd::Table => self.events.push(Event::Html(CowStr::Borrowed(TABLE_END))),
+            TagEnd::Table | TagEnd::CodeBlock => {
+                self.events.push(Event::Html(CowStr::Borrowed(SCROLLABLE_END)));
+            }
             TagEnd::Heading(_) => self.name_heading(),
             _ => {}
         }
@@ -277,6 +283,6 @@ mod tests {
             render("|a|b|\n|:-|-:|\n|1|2|\n\n```python\nx < 1\n```\n", "guide-").into_string();
         assert!(html.contains("<th>a</th>") && html.contains("<td>2</td>"), "{html}");
         assert!(html.contains(TABLE_BEGIN) && !html.contains("style="), "{html}");
-        assert!(html.contains("x &lt; 1"), "{html}");
+        assert!(html.contains(CODE_BEGIN) && html.contains("x &lt; 1"), "{html}");
     }
 }

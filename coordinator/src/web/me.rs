@@ -144,7 +144,7 @@ fn own_matches(bots: &[OwnBot], matches: &[OwnMatch], links: &Links) -> Markup {
                     "tournament starts."
                 }
             } @else {
-                p { "A match's page replays it." }
+                p { "Open a match to watch its replay." }
                 @for group in matches.chunk_by(have_one_heading) { (matches_of_tournament(group, links)) }
             }
         }
@@ -161,6 +161,7 @@ fn matches_of_tournament(matches: &[OwnMatch], links: &Links) -> Markup {
     let Some(first) = matches.first() else { return html! {} };
     let OwnMatch { tournament, title, columns, freeze_notice, .. } = first;
     let hides_scores = matches.iter().any(|own| own.entry.score.is_empty());
+    let has_forfeits = matches.iter().any(|own| !own.entry.forfeit.is_empty());
     let links = links_of(links, tournament);
     let table = html! {
         table.own-matches {
@@ -168,7 +169,8 @@ fn matches_of_tournament(matches: &[OwnMatch], links: &Links) -> Markup {
                 tr {
                     th scope="col" { "Match" } th scope="col" { "Your bot" }
                     (layout::score_heads(columns))
-                    th scope="col" { "Seats" } th scope="col" { "Forfeit" }
+                    th scope="col" { "Seats" }
+                    @if has_forfeits { th scope="col" { "Forfeit" } }
                 }
             }
             tbody {
@@ -178,7 +180,7 @@ fn matches_of_tournament(matches: &[OwnMatch], links: &Links) -> Markup {
                         td.name { (links.bot(bot)) }
                         (layout::score_cells(&entry.score, columns.len()))
                         td.name { (seats(&links, entry)) }
-                        td.forfeit { (entry.forfeit) }
+                        @if has_forfeits { td.forfeit { (entry.forfeit) } }
                     }
                 }
             }

@@ -116,16 +116,17 @@ fn round_robin(rules: &RoundRobin) -> String {
         None => "Every bot meets every other bot".to_owned(),
         Some(number) => format!("Every bot meets {} others", number.get()),
     };
-    let sides = match rules.sides {
-        Sides::Both => "each time on both sides",
-        Sides::Random => "with random sides",
-        Sides::Balanced => "with balanced sides",
-    };
     let boards = match rules.boards.get() {
         1 => String::new(),
         boards => format!(" on each of {boards} boards"),
     };
-    format!("{opponents} {}{boards}, {sides}.", times(rules.legs.get()))
+    let sides = match rules.sides {
+        Sides::Both if boards.is_empty() => " on each side",
+        Sides::Both => " and on each side",
+        Sides::Random => ", with random sides",
+        Sides::Balanced => ", with balanced sides",
+    };
+    format!("{opponents} {}{boards}{sides}.", times(rules.legs.get()))
 }
 
 fn foursomes(config: FoursomesConfig) -> String {

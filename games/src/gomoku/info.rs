@@ -25,8 +25,7 @@ pub fn game() -> Game {
         param(
             "overline",
             ParamKind::Choice(texts(["wins", "ignored"])),
-            "whether a row of more than five wins or is ignored: either wins or ignored; \
-             default wins",
+            "rows of more than five: either wins or ignored; default wins",
         ),
         param(
             "first_number",

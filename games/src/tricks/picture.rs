@@ -226,10 +226,10 @@ fn table_result(table: &Table, names: &[EntrantName]) -> String {
     match first.cmp(&second) {
         Ordering::Equal => format!("a tie, {} each", count(first, "trick")),
         Ordering::Greater => {
-            format!("{} wins by {first} to {second} tricks", bot(names, Player::First))
+            format!("{} wins by {first} tricks to {second}", bot(names, Player::First))
         }
         Ordering::Less => {
-            format!("{} wins by {second} to {first} tricks", bot(names, Player::Second))
+            format!("{} wins by {second} tricks to {first}", bot(names, Player::Second))
         }
     }
 }
@@ -341,12 +341,12 @@ fn final_words(game: &Match, names: &[EntrantName]) -> String {
     let winner_name = bot(names, winner);
     let result = if tables > loser_tables {
         format!(
-            "{winner_name} wins by {tables} to {loser_tables} tables ({tricks} to {loser_tricks} \
-             tricks)"
+            "{winner_name} wins by {tables} tables to {loser_tables} ({tricks} tricks to \
+             {loser_tricks})"
         )
     } else if tricks > loser_tricks {
         format!(
-            "{winner_name} wins by {tricks} to {loser_tricks} tricks, with {} each",
+            "{winner_name} wins by {tricks} tricks to {loser_tricks}, with {} each",
             count(tables, "table")
         )
     } else {
