@@ -116,15 +116,15 @@ pub(super) fn bare_document(title: &str, head: &Markup, body: &Markup) -> Markup
     PreEscaped(without_bidi_controls(page.into_string()))
 }
 
-/// Makes a table scroll if it is wider than the screen. `label` is its accessible name.
-pub(super) fn scrollable(label: &str, table: &Markup) -> Markup {
-    html! { div.scrollable role="group" tabindex="0" aria-label=(label) { (table) } }
+/// Makes a table or code scroll if it is wider than the screen. `label` is its accessible name.
+pub(super) fn scrollable(label: &str, wide: &Markup) -> Markup {
+    html! { div.scrollable role="group" tabindex="0" aria-label=(label) { (wide) } }
 }
 
 /// Code that scrolls if it is wider than the screen: a wrapped line would look like two lines.
 /// `label` is its accessible name.
 pub(super) fn code(label: &str, code: &str) -> Markup {
-    html! { div.scrollable.code role="group" tabindex="0" aria-label=(label) { pre { code { (code) } } } }
+    scrollable(label, &html! { pre { code { (code) } } })
 }
 
 /// A scrollable table: accessible name, CSS class, column headings, and the cells of each row.

@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 24;
 const TABLE_BEGIN: &str = "<div class=\"scrollable\" role=\"group\" tabindex=\"0\" \
                            aria-label=\"Table\">";
 /// Wide code scrolls, too: a wrapped line would look like two lines.
-const CODE_BEGIN: &str = "<div class=\"scrollable code\" role=\"group\" tabindex=\"0\" \
+const CODE_BEGIN: &str = "<div class=\"scrollable\" role=\"group\" tabindex=\"0\" \
                           aria-label=\"Code\">";
 const SCROLLABLE_END: &str = "</div>\n";
 

@@ -270,7 +270,7 @@ impl StaticSite {
                 td.number { (leaderboard::rank(bot.rank, bot.tied)) }
                 th scope="row" { (self.names.label(&bot.bot)) }
                 td.number { (bot.matches) }
-                td.number { (statistics::mean_and_margin(bot)) }
+                td.number { (statistics::mean(bot, bot.margin)) }
                 @if has_rank_sets { td.number { (statistics::rank_set(bot)) } }
                 td.number { (statistics::rating(bot)) }
             }

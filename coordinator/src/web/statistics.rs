@@ -213,7 +213,7 @@ fn table(
                             td.number { (rank_set(row)) }
                             td.drawn { (chart::rank_set(row.rank_set, row.rank, all.ranked)) }
                         }
-                        td.number { (mean(row)) }
+                        td.number { (mean(row, None)) }
                         td { @if has_matches(row) { (chart::interval(interval(row), range)) } }
                         @if has_ranks {
                             @for top in TOP { td.number { (dashed(text::percent(row.top.get(top - 1).copied()))) } }
@@ -247,14 +247,9 @@ fn has_matches(row: &BotStatistics) -> bool {
     row.matches > 0
 }
 
-/// The mean of a bot, if it has counted matches.
-pub(super) fn mean(row: &BotStatistics) -> String {
-    if has_matches(row) { number_text(text::mean(row.mean, None)) } else { DASH.to_owned() }
-}
-
-/// The mean of a bot, with half the width of its interval if it is known.
-pub(super) fn mean_and_margin(row: &BotStatistics) -> String {
-    if has_matches(row) { number_text(text::mean(row.mean, row.margin)) } else { DASH.to_owned() }
+/// The mean of a bot, if it has counted matches, with a margin if it is given.
+pub(super) fn mean(row: &BotStatistics, margin: Option<f64>) -> String {
+    if has_matches(row) { number_text(text::mean(row.mean, margin)) } else { DASH.to_owned() }
 }
 
 /// The possible ranks of a bot, if they are known.
