@@ -15,6 +15,8 @@ mod completions;
 mod coordinator;
 mod demo;
 mod doctor;
+#[cfg(test)]
+mod documented_commands;
 mod game;
 mod new_folder;
 mod package_file;

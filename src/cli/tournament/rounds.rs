@@ -28,7 +28,7 @@ Examples:
   arbiter tournament rounds finals
   arbiter tournament rounds finals --stage 1 --round 3
   arbiter tournament rounds finals --edition 2 --json
-  arbiter tournament rounds finals --stage 1 --trf >finals.trf")]
+  arbiter tournament rounds finals --stage 1 --trf > finals.trf")]
 pub(super) struct ShowRounds {
     /// The tournament.
     #[arg(value_name = "T")]
