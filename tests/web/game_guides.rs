@@ -61,6 +61,11 @@ fn the_page_of_a_built_in_game_has_its_text_and_a_starter_kit() {
     ] {
         assert!(conditions.contains(part), "{part}: {conditions}");
     }
+    let about = text(&server.browser.page("/t/cup/about"));
+    assert!(
+        about.contains("The time for a reply: 500\u{a0}ms. Wall-clock time counts."),
+        "{about}"
+    );
     server.up.create("name = \"bj\"\ngame = \"blackjack\"\n");
     for path in ["/t/bj/how-to-play", "/t/bj/about"] {
         let page = text(&server.browser.page(path));

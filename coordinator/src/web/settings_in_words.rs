@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use arbiter_games::{ClockKind, ClockRules, Micros, Params, Protocol, Value};
+use arbiter_games::{ClockKind, ClockRules, Micros, ParamInfo, ParamKind, Params, Protocol, Value};
 use arbiter_proto::limits::{Bytes, Limits, Ponder};
 use arbiter_proto::settings::StateScope;
 use arbiter_schedule::foursomes::FoursomesConfig;
@@ -26,7 +26,7 @@ pub(super) fn topics(file: &TournamentFile) -> Vec<Topic> {
     let mut topics = vec![
         ("Game", game(&file.params)),
         ("Who meets", schedule(&file.schedule)),
-        ("Clock", clock(&file.clock, file.ponder, file.params.game().bots.protocol)),
+        ("Clock", clock_and_times(file)),
         ("Limits", limits(&file.limits)),
         ("Files", files(file.state).to_owned()),
         ("Entry", entry(&file.submissions)),
@@ -151,6 +151,18 @@ fn knockout(rules: Knockout) -> String {
         ""
     };
     format!("Knockout: the loser of a meeting of {} is out.{third}", matches(rules.best_of.get()))
+}
+
+/// The times that the game's parameters give, and how time is charged.
+fn clock_and_times(file: &TournamentFile) -> String {
+    let game = file.params.game();
+    let values = file.params.values();
+    let is_time = |param: &&ParamInfo| matches!(param.kind, ParamKind::Duration);
+    let times = game.params.iter().filter(is_time).filter_map(|param| {
+        let time = value_in_words(param, values.get(&param.key)?);
+        Some(format!("{}: {time}. ", parameter_words::label(param)))
+    });
+    times.collect::<String>() + &clock(&file.clock, file.ponder, game.bots.protocol)
 }
 
 /// How time is charged, and what a bot may do between its replies. A bot that is started for each
