@@ -272,10 +272,13 @@ fn forfeits_come_with_the_hints_of_trials() {
     let honest = &bots.rascal("honest", "honest", 0, "");
     let unflushed = "for line in sys.stdin:\n    print('(7,7)')";
     let debug = "for line in sys.stdin:\n    print('the best square is (7,7)', flush=True)";
+    let lone =
+        "import time\nfor line in sys.stdin:\n    print('depth 5', flush=True); time.sleep(9)";
     let crash = "import sys; print('no such table', file=sys.stderr); sys.exit(4)";
     for (bot, hint) in [
         (bots.python("unflushed", unflushed), "after each reply (print(…, flush=True))"),
         (bots.python("debug", debug), "print debug output to standard error"),
+        (bots.python("lone", lone), "print debug output to standard error"),
         (bots.python("crash", crash), "it exited before its first reply"),
         (script(&bots, "crlf.x", "#!/usr/bin/env python3\r\nprint()\r\n"), "ends with CR LF"),
         (script(&bots, "crlf.sh", "#!/bin/sh\r\necho\r\n"), "ends with CR LF"),
@@ -298,6 +301,28 @@ fn forfeits_come_with_the_hints_of_trials() {
         let lines = json(&call);
         assert!(lines[0]["hints"][0].as_str().unwrap().contains(hint), "{}", lines[0]);
         assert_eq!(lines[0]["hints"][1], Value::Null, "{}", lines[0]);
+    }
+}
+
+#[test]
+fn bad_replies_come_with_hints_too() {
+    let bots = Bots::new();
+    let table = ["one", "two", "three"].map(|name| bots.python(name, "print('S')"));
+    for (name, code, hint) in [
+        ("debug", "print('total', 12)\nprint('S')", "print debug output to standard error"),
+        ("crash", "sys.exit('no such table')", "the last lines of its standard error say why"),
+    ] {
+        let bot = bots.python(name, code);
+        let call = ["play", "blackjack", &bot, &table[0], &table[1], &table[2]];
+        let message = String::from_utf8(run(&call).stderr).unwrap();
+        assert!(message.contains(&format!("{name} gave a bad reply, ")), "{message}");
+        let hints: Vec<_> = message.lines().filter(|line| line.contains("hint for ")).collect();
+        assert_eq!(hints.len(), 1, "once for all hands: {message}");
+        assert!(hints[0].contains(hint), "{message}");
+        let shown = message.contains("last lines of crash's standard error:\n  no such table");
+        assert_eq!(shown, name == "crash", "{message}");
+        let lines = json(&call);
+        assert!(lines[0]["hints"][0].as_str().unwrap().contains(hint), "{}", lines[0]);
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! The transaction that counts results also selects some of them for audits
 //! (`queue/audit_selection.rs`). It selects a share of all matches by the tournament's secret seed,
-//! and every match with a forfeit, a bad answer or an outlying score. So each result is considered
+//! and every match with a forfeit, a bad reply or an outlying score. So each result is considered
 //! exactly once.
 //!
 //! The leader *recounts* matches. It replays the record of a report through the rules. It compares

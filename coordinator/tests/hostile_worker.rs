@@ -128,8 +128,8 @@ const FORGERIES: &[(&str, Forgery)] = &[
     ("the loser forfeits and wins", |result| result.seats[0].forfeit = 1),
     ("both forfeit", |result| result.seats.iter_mut().for_each(|seat| seat.forfeit = 3)),
     ("an unknown forfeit", |result| result.seats[1].forfeit = 77),
-    ("bad answers", |result| result.seats[0].bad_answers = 1),
-    ("a negative number of bad answers", |result| result.seats[0].bad_answers = -1),
+    ("bad replies", |result| result.seats[0].bad_answers = 1),
+    ("a negative number of bad replies", |result| result.seats[0].bad_answers = -1),
     ("one seat", |result| drop(result.seats.pop())),
     ("three seats", |result| result.seats.push(SeatResult::default())),
     ("the seats twice", |result| {

@@ -84,7 +84,7 @@ impl Params {
             }
         }
         for ((seat, bad_answers), max) in (1..).zip(result.bad_answers).zip(&bounds.bad_answers) {
-            check_range("bad answers", seat, (*bad_answers).into(), &(0..=i64::from(*max)))?;
+            check_range("bad replies", seat, (*bad_answers).into(), &(0..=i64::from(*max)))?;
         }
         for (index, (column, range)) in columns.iter().zip(&bounds.sums).enumerate() {
             let parts = result.scores.iter().skip(index).step_by(columns.len());

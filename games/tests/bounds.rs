@@ -345,6 +345,6 @@ fn impossible_results_have_an_error() {
     results[0].bad_answers = 6;
     assert_eq!(
         check(&blackjack, &results).unwrap_err().to_string(),
-        "bad answers of seat 1 cannot be 6: from 0 to 5 are possible"
+        "bad replies of seat 1 cannot be 6: from 0 to 5 are possible"
     );
 }

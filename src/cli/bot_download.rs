@@ -115,7 +115,7 @@ async fn save_record(server: &Server, name: &MatchName, file: &Path) -> Result<b
     Ok(true)
 }
 
-/// The row of a forfeit or bad answer.
+/// The row of a forfeit or bad reply.
 fn forfeit_row(entry: &LogEntry) -> Option<String> {
     let evidence = entry.evidence.as_ref()?;
     let cells = [

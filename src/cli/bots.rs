@@ -283,7 +283,7 @@ pub(super) fn evidence_text(evidence: &Evidence) -> String {
     format!("{detail} (took {}, CPU {})", time_text(wall_us), time_text(cpu_us))
 }
 
-/// The evidence of a forfeit or bad answer as JSON; null if there is none.
+/// The evidence of a forfeit or bad reply as JSON; null if there is none.
 pub(super) fn evidence_json(evidence: Option<&Evidence>) -> Value {
     evidence.map_or(Value::Null, |Evidence { detail, wall_us, cpu_us }| {
         json!({"detail": detail, "wall_us": wall_us, "cpu_us": cpu_us})

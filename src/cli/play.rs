@@ -273,7 +273,7 @@ impl Play {
         bar.suspend(print)
     }
 
-    /// A seat's standard error, if it is to be seen, and the reason of a forfeit.
+    /// A seat's standard error, if it is to be seen, and its first forfeit or bad reply.
     fn seat_messages(
         &self,
         plan: &Plan,
@@ -282,7 +282,7 @@ impl Play {
         seat: usize,
         entry: usize,
     ) -> Vec<String> {
-        let SeatSummary { detail, usage, .. } = &played.outcome.seats[seat];
+        let SeatSummary { failure, usage, .. } = &played.outcome.seats[seat];
         let number = job.number;
         let label = printable(&plan.labels[entry]);
         let mut messages = Vec::new();
@@ -296,10 +296,10 @@ impl Play {
                 stderr.lines().map(|line| format!("[{number} {label}] {}", printable(line)));
             messages.extend(lines);
         }
-        if let Some(detail) = detail.as_ref().filter(|_| !self.json) {
+        if let Some(failure) = failure.as_ref().filter(|_| !self.json) {
             let forfeited = played.outcome.results[seat].forfeit.is_some();
-            let event = if forfeited { "forfeits" } else { "gave a bad answer" };
-            messages.push(format!("{} {number}: {label} {event}, {detail}", plan.unit()));
+            let event = if forfeited { "forfeits" } else { "gave a bad reply" };
+            messages.push(format!("{} {number}: {label} {event}, {failure}", plan.unit()));
         }
         messages
     }

@@ -162,8 +162,8 @@ fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
         let score: Vec<_> = seat.score.iter().map(i64::to_string).collect();
         let bad = match seat.bad_answers {
             0 => String::new(),
-            1 => "1 bad answer".to_owned(),
-            more => format!("{more} bad answers"),
+            1 => "1 bad reply".to_owned(),
+            more => format!("{more} bad replies"),
         };
         table.push(vec![
             number.to_string(),
@@ -190,7 +190,7 @@ fn show(out: &mut Output, status: &MatchStatus) -> Result<(), Failure> {
     }
     for (number, seat) in (1..).zip(&status.seats) {
         if let Some(why) = &seat.evidence {
-            let what = if seat.forfeit.is_empty() { "gave a bad answer" } else { "forfeited" };
+            let what = if seat.forfeit.is_empty() { "gave a bad reply" } else { "forfeited" };
             out.line(&format!("seat {number} {what}: {}", evidence_text(why)))?;
         }
     }

@@ -1,24 +1,24 @@
-//! Hints for the authors of bots in a local run, each once: the likely cause of a forfeit, the end
-//! of standard error, and tolerated protocol errors. Trials give the same hints.
+//! Hints for the authors of bots in a local run, each once: the likely cause of a forfeit or bad
+//! reply, the end of standard error, and tolerated protocol errors. Trials give the same hints.
 
 use std::collections::HashSet;
 
-use arbiter_worker::hints::{ObservedForfeit, last_stderr_lines, tolerated};
+use arbiter_worker::hints::{ObservedFailure, last_stderr_lines, tolerated};
+use arbiter_worker::match_runner::SeatSummary;
 
 use crate::output::printable;
 use crate::play::plan::Plan;
 use crate::play::run::PlayedMatch;
 
-/// The hint for the bot in this seat, if it forfeited for a likely cause.
-pub(crate) fn forfeit_hint(plan: &Plan, played: &PlayedMatch, seat: usize) -> Option<String> {
+/// The hint for the bot in this seat, if it failed for a likely cause.
+pub(crate) fn hint(plan: &Plan, played: &PlayedMatch, seat: usize) -> Option<String> {
     let summary = &played.outcome.seats[seat];
-    let forfeit = played.outcome.results[seat].forfeit?;
-    let bot = &plan.entries[played.seats[seat]].bot;
-    let detail = summary.detail.as_deref().unwrap_or_default();
+    let failure = summary.failure.as_ref()?;
+    let bot = Some(&*plan.entries[played.seats[seat]].bot);
     let replies = summary.replies.len();
     let game = plan.params.game();
     let has_stderr = !summary.usage.stderr.is_empty();
-    ObservedForfeit { game, bot: Some(bot), forfeit, detail, replies, has_stderr }.hint()
+    ObservedFailure { game, bot, failure, replies, has_stderr }.hint()
 }
 
 /// Which hints were shown.
@@ -41,18 +41,17 @@ impl AuthorHints {
         stderr_is_shown: bool,
     ) -> Vec<String> {
         let entry = played.seats[seat];
-        let usage = &played.outcome.seats[seat].usage;
+        let SeatSummary { failure, usage, .. } = &played.outcome.seats[seat];
         let label = printable(&plan.labels[entry]);
         let mut lines = Vec::new();
-        let forfeited = played.outcome.results[seat].forfeit.is_some();
-        if forfeited && !stderr_is_shown && self.with_stderr.insert(entry) {
+        if failure.is_some() && !stderr_is_shown && self.with_stderr.insert(entry) {
             let stderr = last_stderr_lines(&usage.stderr);
             if !stderr.is_empty() {
                 lines.push(format!("last lines of {label}'s standard error:"));
                 lines.extend(stderr.iter().map(|line| format!("  {}", printable(line))));
             }
         }
-        let hint = forfeit_hint(plan, played, seat).map(|hint| format!("hint for {label}: {hint}"));
+        let hint = hint(plan, played, seat).map(|hint| format!("hint for {label}: {hint}"));
         let warnings = tolerated(usage.warnings).into_iter();
         let remarks =
             hint.into_iter().chain(warnings.map(|text| format!("warning: {label}: {text}")));

@@ -23,9 +23,11 @@ pub(crate) fn match_json(plan: &Plan, job: &Job, played: &PlayedMatch) -> Value 
         "scores": results.clone().map(|result| &result.score).collect::<Vec<_>>(),
         "forfeits": results.clone().map(|result| result.forfeit).collect::<Vec<_>>(),
         "hints": (0..played.seats.len())
-            .map(|seat| author_hints::forfeit_hint(plan, played, seat))
+            .map(|seat| author_hints::hint(plan, played, seat))
             .collect::<Vec<_>>(),
-        "details": outcome.seats.iter().map(|seat| &seat.detail).collect::<Vec<_>>(),
+        "details": outcome.seats.iter()
+            .map(|seat| seat.failure.as_ref().map(ToString::to_string))
+            .collect::<Vec<_>>(),
         "bad_answers": results.map(|result| result.bad_answers).collect::<Vec<_>>(),
         "transcript": outcome.transcript.to_string(),
         "sandbox": outcome.level,
@@ -95,7 +97,7 @@ pub(crate) fn table(plan: &Plan, tally: &Tally) -> Columns {
     header.extend(finishes(plan, &tally.rows[0]).iter().map(|(finish, _)| *finish));
     header.extend(&columns);
     header.extend([mean.as_str(), "forfeits"]);
-    header.extend(bad.then_some("bad answers"));
+    header.extend(bad.then_some("bad replies"));
     header.push("reply mean / p99 / max");
     let mut table = Columns::new(header, &[1]);
     for (rank, entry) in tally.ranking() {

@@ -351,7 +351,8 @@ impl LiveMatch {
     pub(super) fn end(&self, result: Result<MatchOutcome, Fault>) {
         let ending = match result {
             Ok(MatchOutcome { results: standings, seats, .. }) => {
-                let details = seats.into_iter().map(|report| report.detail).collect();
+                let failures = seats.iter().map(|seat| seat.failure.as_ref());
+                let details = failures.map(|failure| failure.map(ToString::to_string)).collect();
                 MatchEnd::Over { standings, details }
             }
             Err(Fault::Abandoned) => MatchEnd::Broken("it was abandoned".to_owned()),

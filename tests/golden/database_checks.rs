@@ -68,7 +68,7 @@ const WRONG: [(&str, &str); 9] = [
         ),
     ),
     ("matches with a forfeit", "SELECT count(*) FROM results WHERE forfeits IS NOT NULL"),
-    ("matches with a bad answer", "SELECT count(*) FROM results WHERE bad_answers IS NOT NULL"),
+    ("matches with a bad reply", "SELECT count(*) FROM results WHERE bad_answers IS NOT NULL"),
 ];
 
 impl DatabaseChecks {

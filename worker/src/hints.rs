@@ -1,19 +1,20 @@
-//! Hints for authors: the likely cause of a forfeit, the protocol errors that the referee
-//! tolerates, and the end of a bot's standard error.
+//! Hints for authors: the likely cause of a forfeit or bad reply, the protocol errors that the
+//! referee tolerates, and the end of a bot's standard error.
 //!
 //! Trials, `arbiter play` and `arbiter repro` show the same hints. A hint is a guess from what the
 //! referee observed and from the bot's files. It never decides a result.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use arbiter_games::{Forfeit, Framing, Game};
+use arbiter_games::{Forfeit, Framing, Game, Protocol};
 
 use crate::bot::Bot;
 use crate::bounded_read::open_regular;
 use crate::sandbox::{BotSource, is_system_path, search_path};
-use crate::seat::ProtocolWarnings;
+use crate::seat::{ProtocolWarnings, SeatFailure};
 
 /// Maximum number of lines from the end of standard error.
 const STDERR_LINES: usize = 12;
@@ -24,39 +25,41 @@ const MAX_LINE_LEN: usize = 300;
 /// Maximum length of the first line of a script, in bytes: that of Linux.
 const MAX_SHEBANG: u64 = 256;
 
-/// A forfeit, as far as hints depend on it.
+/// A forfeit or a bad reply, as far as hints depend on it.
 #[derive(Clone, Copy, Debug)]
-pub struct ObservedForfeit<'a> {
+pub struct ObservedFailure<'a> {
     /// The game.
     pub game: &'a Game,
     /// The bot, if it has files.
     pub bot: Option<&'a Bot>,
-    /// The kind of forfeit.
-    pub forfeit: Forfeit,
-    /// The referee's evidence.
-    pub detail: &'a str,
-    /// The number of replies before the forfeit.
+    /// Its kind and the referee's evidence.
+    pub failure: &'a SeatFailure,
+    /// The number of replies before it.
     pub replies: usize,
     /// Whether the bot wrote to standard error. Its last lines are shown with the hint.
     pub has_stderr: bool,
 }
 
-impl ObservedForfeit<'_> {
+impl ObservedFailure<'_> {
     /// A hint for the author in one line, if there is a likely cause.
     pub fn hint(&self) -> Option<String> {
-        let Self { detail, replies, has_stderr, .. } = *self;
-        match self.forfeit {
+        let Self { game, failure, replies, has_stderr, .. } = *self;
+        let SeatFailure { forfeit, detail } = failure;
+        match forfeit {
             Forfeit::Clock if detail.contains("without the end of a reply") => {
                 Some(self.end_of_reply().to_owned())
             }
-            Forfeit::Clock if replies == 0 => Some(self.no_output()),
+            // The end of a program that decides once flushes its output.
+            Forfeit::Clock if replies == 0 && game.bots.protocol != Protocol::Exec => {
+                Some(self.no_output())
+            }
             Forfeit::Illegal if detail.contains("more than one reply") => {
                 Some(format!("expected: one reply to each request, and nothing else; {ON_STDERR}"))
             }
             Forfeit::Illegal if detail.contains("without being asked") => {
                 Some(format!("expected: only replies on standard output; {ON_STDERR}"))
             }
-            Forfeit::Illegal if self.is_prose() => {
+            Forfeit::Illegal if self.may_be_debug_output() => {
                 Some(format!("if that is debug output, {ON_STDERR}"))
             }
             Forfeit::Gone => self.bot.and_then(|bot| start_problem(bot, detail)).or_else(|| {
@@ -94,19 +97,44 @@ impl ObservedForfeit<'_> {
         )
     }
 
-    /// Whether an illegal reply looks like words for people.
-    fn is_prose(&self) -> bool {
-        let quoted = self.detail.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"'));
+    /// Whether an illegal reply looks like text for people.
+    fn may_be_debug_output(&self) -> bool {
+        let detail = &self.failure.detail;
+        let quoted = detail.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"'));
         let Some((reply, _)) = quoted else { return false };
-        if self.detail.contains("starts with = or ?") {
+        if detail.contains("starts with = or ?") {
             return true;
         }
-        let has_prefix = reply.trim_start().starts_with(['=', '?']);
-        let words = reply.split(|c: char| !c.is_alphabetic()).map(str::len);
-        // The longest words of moves have five letters, and some games join the words of a reply.
-        !has_prefix
-            && (words.clone().any(|len| len > 5) || words.filter(|len| *len > 2).count() > 1)
+        if reply.is_empty() || reply.trim_start().starts_with(['=', '?']) {
+            return false;
+        }
+        let known = self.words_of_replies();
+        let has_words = words(reply).any(|word| !known.contains(&word));
+        let is_ruler = !reply.contains(|c: char| c.is_alphanumeric() || c == '_');
+        has_words || is_ruler || has_decimal(reply)
     }
+
+    /// The words with which the game's examples describe replies.
+    fn words_of_replies(&self) -> HashSet<&str> {
+        let examples = self.game.playground.examples.iter();
+        examples
+            .filter_map(|one| one.meaning.split_once("Reply:"))
+            .flat_map(|(_, at)| words(at))
+            .collect()
+    }
+}
+
+/// The words of a text that are longer than the words of most moves.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphabetic()).filter(|word| word.len() > 2)
+}
+
+/// Whether a text has a decimal fraction, such as 0.25.
+fn has_decimal(text: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit();
+    text.as_bytes()
+        .windows(3)
+        .any(|three| matches!(*three, [a, b'.', b] if is_digit(a) && is_digit(b)))
 }
 
 /// Where to write what is no reply.
@@ -226,26 +254,33 @@ pub(crate) fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use arbiter_games::{gomoku, wojna};
+    use arbiter_games::{blackjack, gomoku, tricks, wojna};
 
     use super::*;
 
     #[test]
     fn debug_output_in_place_of_a_reply_is_recognised() {
         let hint = |game: &Game, detail: &str| {
-            let forfeit = Forfeit::Illegal;
-            ObservedForfeit { game, bot: None, forfeit, detail, replies: 3, has_stderr: false }
-                .hint()
+            let failure = &SeatFailure { forfeit: Forfeit::Illegal, detail: detail.to_owned() };
+            ObservedFailure { game, bot: None, failure, replies: 3, has_stderr: false }.hint()
         };
         let gomoku = gomoku::game();
-        let wojna = wojna::game();
+        let [tricks, blackjack, wojna] = [tricks::game(), blackjack::game(), wojna::game()];
         let debug = Some("if that is debug output, print debug output to standard error");
         for (game, detail, expected) in [
             (&gomoku, "a square expected, found \"best score found 7\"", debug),
             (&gomoku, "neither a square nor a colour: \"bestis(7,7)\"", debug),
+            (&gomoku, "neither a square nor a colour: \"depth5\"", debug),
+            (&gomoku, "neither a square nor a colour: \"0.25\"", debug),
+            (&gomoku, "neither a square nor a colour: \"..--..\"", debug),
             (&gomoku, "a square expected, found \"(1,2) (3,4)\"", None),
             (&gomoku, "a square expected, found \"black\"", None),
             (&gomoku, "the square (7,7) is taken", None),
+            (&tricks, "2 cards expected, one for each table, found 1: \"depth\"", debug),
+            (&tricks, "2 cards expected, one for each table, found 1: \"move=Y7\"", None),
+            (&tricks, "2 cards expected, one for each table, found 1: \"_\"", None),
+            (&blackjack, "\"total 12\\nH\" is not one of H, S, D and B n", debug),
+            (&blackjack, "\"B +5\" is not one of H, S, D and B n", None),
             (&wojna, "an answer starts with = or ?, not with \"bid\"", debug),
             (&wojna, "refused to move: \"? unknown command genmove\"", None),
         ] {
@@ -257,11 +292,11 @@ mod tests {
     fn a_bot_that_ends_at_once_is_explained_by_its_standard_error_if_there_is_some() {
         let game = gomoku::game();
         let hint = |has_stderr: bool| {
-            let detail = "gone: exited with code 1";
-            let forfeit = Forfeit::Gone;
-            let seen =
-                ObservedForfeit { game: &game, bot: None, forfeit, detail, replies: 0, has_stderr };
-            seen.hint().unwrap()
+            let detail = "exited with code 1".to_owned();
+            let failure = &SeatFailure { forfeit: Forfeit::Gone, detail };
+            ObservedFailure { game: &game, bot: None, failure, replies: 0, has_stderr }
+                .hint()
+                .unwrap()
         };
         assert!(hint(true).ends_with("the last lines of its standard error say why"));
         assert!(hint(false).ends_with("does it run in an empty environment?"));

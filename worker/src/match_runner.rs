@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbiter_games::{
-    BotName, ClockRules, Forfeit, Game, MatchState, Micros, Params, Protocol, Seat, SeatResult,
-    Seed, TimeSpent, TurnPolicy,
+    BotName, ClockRules, Game, MatchState, Micros, Params, Protocol, Seat, SeatResult, Seed,
+    TimeSpent, TurnPolicy,
 };
 use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 
@@ -89,8 +89,8 @@ pub struct MatchOutcome {
 pub struct SeatSummary {
     /// Wall-clock time of each reply.
     pub replies: Vec<Micros>,
-    /// The first evidence of a forfeit, or of a failure after the match.
-    pub detail: Option<String>,
+    /// The first forfeit or bad reply, or the failure after the match.
+    pub failure: Option<SeatFailure>,
     /// Time of the reply that is the evidence. Without evidence, of the last reply.
     pub spent: TimeSpent,
     /// The bot's output and resource usage.
@@ -100,15 +100,15 @@ pub struct SeatSummary {
 impl SeatSummary {
     /// Records the time of a reply, unless an earlier one is the evidence.
     fn record_time(&mut self, spent: Option<TimeSpent>) {
-        if self.detail.is_none() {
+        if self.failure.is_none() {
             self.spent = spent.unwrap_or(self.spent);
         }
     }
 
     /// Records the bot's usage.
     fn record_usage(&mut self, usage: SeatUsage) {
-        if let Some(SeatFailure { forfeit, detail }) = &usage.late_failure {
-            self.detail.get_or_insert_with(|| evidence(*forfeit, detail));
+        if self.failure.is_none() {
+            self.failure.clone_from(&usage.late_failure);
         }
         self.usage = usage;
     }
@@ -308,17 +308,13 @@ impl EventSink for MatchLog<'_> {
             MatchEvent::Forfeited { seat, forfeit, spent, detail } => {
                 let summary = &mut self.seats[seat.index()];
                 summary.record_time(spent);
-                summary.detail.get_or_insert_with(|| evidence(forfeit, detail));
+                let failure = || SeatFailure { forfeit, detail: detail.to_owned() };
+                summary.failure.get_or_insert_with(failure);
             }
             MatchEvent::Sent { .. } | MatchEvent::Noted(_) => {}
         }
         Ok(())
     }
-}
-
-/// Describes a forfeit in one line.
-fn evidence(forfeit: Forfeit, detail: &str) -> String {
-    format!("{forfeit}: {detail}")
 }
 
 impl MatchLog<'_> {

@@ -31,7 +31,7 @@ use crate::job::{Job, JobKind, TrialJob};
 use crate::match_runner::{BotState, Entrant, Match, MatchOutcome, SeatSummary};
 use crate::metrics::{JobOutcomeLabel, Metrics};
 use crate::sandbox::{Host, JailConfig, reaper, slot_cores};
-use crate::seat::StopSignal;
+use crate::seat::{SeatFailure, StopSignal};
 use crate::spool::Spool;
 use crate::trial::{Player, Trial, TrialFailure, TrialOutcome, TrialProgress};
 
@@ -456,14 +456,14 @@ fn trial_report(outcome: TrialOutcome) -> v1::TrialReport {
 /// A match's outcome as a message, without bot state and record.
 fn match_result(assignment: &MatchAssignment<Params>, outcome: &MatchOutcome) -> v1::MatchResult {
     for (seat, summary) in assignment.seats.iter().zip(&outcome.seats) {
-        if let Some(detail) = &summary.detail {
-            debug!(bot = %seat.bot, detail, "forfeit");
+        if let Some(failure) = &summary.failure {
+            debug!(bot = %seat.bot, %failure, "forfeit or bad reply");
         }
     }
     let seats = outcome.results.iter().zip(&outcome.seats).map(|(result, summary)| {
-        let SeatSummary { detail, spent, .. } = summary;
-        let evidence = |detail: &String| v1::Evidence {
-            detail: detail.clone(),
+        let SeatSummary { failure, spent, .. } = summary;
+        let evidence = |failure: &SeatFailure| v1::Evidence {
+            detail: failure.to_string(),
             wall_us: spent.wall.0,
             cpu_us: spent.cpu.0,
         };
@@ -472,7 +472,7 @@ fn match_result(assignment: &MatchAssignment<Params>, outcome: &MatchOutcome) ->
             forfeit: v1::Forfeit::from(result.forfeit).into(),
             bad_answers: i32::try_from(result.bad_answers).unwrap_or(i32::MAX),
             files: Vec::new(),
-            evidence: detail.as_ref().map(evidence).map(Box::new),
+            evidence: failure.as_ref().map(evidence).map(Box::new),
         }
     });
     v1::MatchResult {

@@ -272,8 +272,11 @@ impl Trial {
                 failure.get_or_insert_with(|| {
                     evidence::describe(game, bot, forfeit, &match_name, seat, summary, record)
                 });
-            } else if let Some(detail) = &summary.detail {
-                observations.warn(vec![format!("bad reply: {detail}")]);
+            } else if let Some(failure) = &summary.failure {
+                let replies = summary.replies.len();
+                let hint = evidence::hint(game, bot, failure, replies, summary);
+                let warning = format!("bad reply: {failure}");
+                observations.warn([warning].into_iter().chain(hint).collect());
             }
         }
         failure

@@ -26,7 +26,7 @@ pub struct MatchResult {
     pub transcript: [u8; 32],
     /// Each seat's forfeit, or an empty list if there are none.
     pub forfeits: Vec<Option<Forfeit>>,
-    /// Each seat's bad answers, or an empty list if there were none.
+    /// Each seat's bad replies, or an empty list if there were none.
     pub bad_answers: Vec<i32>,
 }
 
@@ -126,7 +126,7 @@ pub struct SeatedResult {
     /// Each seat's forfeit, or an empty list if there are none.
     #[sqlx(try_from = "Option<Vec<i16>>")]
     pub forfeits: Forfeits,
-    /// Each seat's bad answers, or an empty list if there were none.
+    /// Each seat's bad replies, or an empty list if there were none.
     pub bad_answers: Option<Vec<i32>>,
 }
 

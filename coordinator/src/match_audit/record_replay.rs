@@ -107,7 +107,7 @@ fn result_difference(standings: &[SeatResult], reported: &MatchResult) -> Option
     let reported_bad: Vec<_> = seats().map(|seat| i64::from(reported.bad_answers(seat))).collect();
     unequal("scores", &scores, &reported.scores)
         .or_else(|| unequal("forfeits", &forfeits, &reported_forfeits))
-        .or_else(|| unequal("bad answers", &bad, &reported_bad))
+        .or_else(|| unequal("bad replies", &bad, &reported_bad))
 }
 
 /// Describes the difference between a recorded and the correct value, if there is one.

@@ -51,7 +51,7 @@ pub(crate) fn difference(first: &MatchResult, second: &MatchResult) -> Option<St
         return Some(format!("seat {} forfeited in another way the second time", seat + 1));
     }
     if let Some(seat) = seats().find(|seat| first.bad_answers(*seat) != second.bad_answers(*seat)) {
-        return Some(format!("seat {} gave other bad answers the second time", seat + 1));
+        return Some(format!("seat {} gave other bad replies the second time", seat + 1));
     }
     (first.transcript != second.transcript).then(|| "the transcripts differ".to_owned())
 }

@@ -66,7 +66,7 @@ struct CachedMetrics {
     reading: Option<Reading>,
     /// When the last reading failed, if it did.
     failed_at: Option<Instant>,
-    /// Forfeits and bad answers of editions that are over.
+    /// Forfeits and bad replies of editions that are over.
     settled: BTreeMap<EditionId, IncidentCounts>,
 }
 
@@ -182,7 +182,7 @@ impl CachedMetrics {
         Ok(metrics)
     }
 
-    /// Forfeits and bad answers of an edition. They are summed up once it is over, and then cached.
+    /// Forfeits and bad replies of an edition. They are summed up once it is over, and then cached.
     async fn incidents(
         &mut self,
         db: &mut PgConnection,

@@ -260,7 +260,7 @@ fn standing(response: &GetStandingResponse, status: EditionStatus, unit: &str) -
                 @let forfeits = leaderboard::forfeits(place);
                 @if forfeits.is_empty() { "none" } @else { (forfeits) }
             }
-            @if place.bad_answers > 0 { dt { "Invalid replies" } dd { (place.bad_answers) } }
+            @if place.bad_answers > 0 { dt { "Bad replies" } dd { (place.bad_answers) } }
         }
     }
 }

@@ -255,7 +255,7 @@ impl Source {
              records/*.jsonl    the records of {matches}, the newest first in the archive;\n\
              \x20                  check them with: arbiter verify records\n\
              versions/N/        the trial of version N and the output of its build\n\
-             forfeits.csv       forfeits and invalid replies in these matches, with the reasons\n"
+             forfeits.csv       forfeits and bad replies in these matches, with the reasons\n"
         );
         let mut add = |line: String| writeln!(text, "\n{line}").expect("writing to a string");
         if missing > 0 {
@@ -305,7 +305,7 @@ fn number_of(entry: &LogEntry) -> u64 {
     name.map_or(0, |name| name.number.0.unsigned_abs())
 }
 
-/// Forfeits and bad answers as CSV.
+/// Forfeits and bad replies as CSV.
 fn forfeits_csv(entries: &[LogEntry]) -> Bytes {
     csv_text(|table| {
         table.push(["match", "seat", "bots", "forfeit", "reason", "wall_us", "cpu_us"]);

@@ -246,7 +246,7 @@ pub(super) fn seats(tournament: &TournamentLinks, seats: &[MatchSeat]) -> Markup
                     (tournament.bot(&seat.bot)) " "
                     @if !seat.score.is_empty() { b { (format_score(&seat.score)) } }
                     @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
-                    @if seat.bad_answers > 0 { " " em { (count(seat.bad_answers, "invalid reply", "invalid replies")) } }
+                    @if seat.bad_answers > 0 { " " em { (count(seat.bad_answers, "bad reply", "bad replies")) } }
                 }
             }
         }

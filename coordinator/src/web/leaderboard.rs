@@ -175,7 +175,7 @@ fn standings(tournament: &TournamentLinks, board: &GetRankingResponse, unit: &st
                         th.number scope="col" { a href={ "/t/" (tournament) "/statistics?edition=" (board.edition) } { "Possible ranks" } }
                     }
                     @if has_forfeits { th.number scope="col" { "Forfeits" } }
-                    @if has_bad_answers { th.number scope="col" { "Invalid replies" } }
+                    @if has_bad_answers { th.number scope="col" { "Bad replies" } }
                     th.number scope="col" { "Version" }
                 }
             }

@@ -332,7 +332,7 @@ fn seats(links: &TournamentLinks, status: &MatchStatus, overview: Option<&Overvi
                     th { "Seat" } th { "Bot" } (layout::score_heads(&status.columns))
                     th.number { "Version" }
                     @if has_forfeits { th { "Forfeit" } }
-                    @if has_bad_answers { th.number { "Invalid replies" } }
+                    @if has_bad_answers { th.number { "Bad replies" } }
                 }
             }
             tbody {

@@ -198,7 +198,7 @@ impl StaticSite {
         let mut heads = vec!["Rank".to_owned(), "Bot".to_owned()];
         heads.extend(ranking.columns.iter().map(|column| label(column)));
         heads.push(leaderboard::mean_heading(self.unit));
-        let others = ["Matches", "Forfeits", "Invalid replies", "Version"];
+        let others = ["Matches", "Forfeits", "Bad replies", "Version"];
         heads.extend(others.map(str::to_owned));
         let row = |place: &Standing| {
             html! {
@@ -428,7 +428,7 @@ fn seats_and_scores(names: &TournamentLinks, status: &MatchStatus) -> Markup {
                 li {
                     (names.label(&seat.bot)) " " span.score { (layout::format_score(&seat.score)) }
                     @if !seat.forfeit.is_empty() { " " em.forfeit { (seat.forfeit) } }
-                    @if seat.bad_answers > 0 { " " em { (count(seat.bad_answers, "invalid reply", "invalid replies")) } }
+                    @if seat.bad_answers > 0 { " " em { (count(seat.bad_answers, "bad reply", "bad replies")) } }
                 }
             }
         }

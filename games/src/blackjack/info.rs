@@ -48,7 +48,7 @@ pub fn game() -> Game {
         param(
             "bad_answers",
             ParamKind::PerSeat(0..=PerSeat::MAX),
-            "how many bad answers each bot has given earlier in the episode, as for chips; \
+            "how many bad replies each bot has given earlier in the episode, as for chips; \
              default 0",
         ),
         param(

@@ -108,7 +108,7 @@ pub(super) fn table<'a>(
     header.extend(["version", "matches"].map(str::to_owned));
     header.extend_from_slice(columns);
     header.extend(["mean", "forfeits"].map(str::to_owned));
-    header.extend(bad.then(|| "bad answers".to_owned()));
+    header.extend(bad.then(|| "bad replies".to_owned()));
     let mut table = Columns::new(header, if has_owners { &[1, 2] } else { &[1] });
     for standing in standings {
         let mut row = vec![rank(standing), standing.bot.clone()];

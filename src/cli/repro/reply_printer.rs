@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arbiter_games::{Forfeit, Game};
 use arbiter_worker::bot::Bot;
-use arbiter_worker::hints::{ObservedForfeit, last_stderr_lines};
+use arbiter_worker::hints::{ObservedFailure, last_stderr_lines};
 use arbiter_worker::repro::{ReplyComparison, ReplyVerdict};
-use arbiter_worker::seat::TimedReply;
+use arbiter_worker::seat::{SeatFailure, TimedReply};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -95,16 +95,16 @@ impl ReplyPrinter {
 
     /// A hint for the author, if the bot failed now.
     fn hint(&self, ply: &ReplyComparison) -> Option<String> {
-        let (forfeit, detail) = match (&ply.replayed.reply, &ply.replayed_illegal) {
-            (Err(failure), _) => (failure.forfeit, &failure.detail),
-            (Ok(_), Some(why)) => (Forfeit::Illegal, why),
+        let failure = match (&ply.replayed.reply, &ply.replayed_illegal) {
+            (Err(failure), _) => failure,
+            (Ok(_), Some(why)) => &SeatFailure { forfeit: Forfeit::Illegal, detail: why.clone() },
             (Ok(_), None) => return None,
         };
         let replies = ply.number - 1;
         let bot = Some(&*self.bot);
         let has_stderr = !ply.stderr.is_empty();
         let game = &self.game;
-        ObservedForfeit { game, bot, forfeit, detail, replies, has_stderr }.hint()
+        ObservedFailure { game, bot, failure, replies, has_stderr }.hint()
     }
 
     /// Prints a reply with its times; each line starts with `mark`.
@@ -224,7 +224,6 @@ fn text(timed: &TimedReply, illegal: Option<&str>) -> String {
             format!("{}  forfeit: illegal: {why}", String::from_utf8_lossy(reply))
         }
         (Ok(reply), None) => String::from_utf8_lossy(reply).into_owned(),
-        (Err(failure), _) if failure.detail.is_empty() => format!("forfeit: {}", failure.forfeit),
-        (Err(failure), _) => format!("forfeit: {}: {}", failure.forfeit, failure.detail),
+        (Err(failure), _) => format!("forfeit: {failure}"),
     }
 }

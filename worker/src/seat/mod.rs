@@ -12,6 +12,7 @@ mod program;
 mod stdio;
 mod tricks_http;
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use arbiter_games::{Forfeit, Micros, TimeSpent};
@@ -74,6 +75,13 @@ pub struct SeatFailure {
     pub forfeit: Forfeit,
     /// The evidence, for the bot's author.
     pub detail: String,
+}
+
+impl fmt::Display for SeatFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { forfeit, detail } = self;
+        if detail.is_empty() { write!(f, "{forfeit}") } else { write!(f, "{forfeit}: {detail}") }
+    }
 }
 
 /// Output and resource usage of a seat in a whole match.

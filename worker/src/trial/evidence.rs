@@ -11,8 +11,9 @@ use serde::Deserialize;
 use super::TrialFailure;
 use crate::bot::Contestant;
 use crate::bounded_read::open_regular;
-use crate::hints::{self, ObservedForfeit, shorten};
+use crate::hints::{self, ObservedFailure, shorten};
 use crate::match_runner::SeatSummary;
+use crate::seat::SeatFailure;
 
 /// Maximum number of lines from the end of the dialogue.
 const DIALOGUE_LINES: usize = 8;
@@ -35,25 +36,36 @@ pub(super) fn describe(
     summary: &SeatSummary,
     record: &Path,
 ) -> TrialFailure {
-    let detail = summary.detail.clone().unwrap_or_else(|| forfeit.to_string());
+    let failure = summary.failure.clone();
+    let failure = failure.unwrap_or_else(|| SeatFailure { forfeit, detail: String::new() });
     let Dialogue { lines: dialogue, replies } = read_dialogue(record, seat);
-    let reason = format!("{match_name}: forfeit, {detail}");
+    let reason = format!("{match_name}: forfeit, {failure}");
     let replies_text = if replies == 1 { "1 reply" } else { &format!("{replies} replies") };
-    let mut evidence = vec![format!("{match_name}, after {replies_text}: {detail}")];
+    let mut evidence = vec![format!("{match_name}, after {replies_text}: {failure}")];
     evidence.extend(dialogue.iter().map(|line| format!("  {line}")));
     let stderr = hints::last_stderr_lines(&summary.usage.stderr);
     if !stderr.is_empty() {
         evidence.push("last lines of its standard error:".to_owned());
         evidence.extend(stderr.iter().map(|line| format!("  {line}")));
     }
+    evidence.extend(hint(game, contestant, &failure, replies, summary));
+    TrialFailure { reason, evidence: evidence.join("\n") }
+}
+
+/// The hint about a failure of a bot after `replies` replies.
+pub(super) fn hint(
+    game: &Game,
+    contestant: &Contestant,
+    failure: &SeatFailure,
+    replies: usize,
+    summary: &SeatSummary,
+) -> Option<String> {
     let bot = match contestant {
         Contestant::Bot(bot) => Some(&**bot),
         Contestant::Unplayable { .. } | Contestant::Person => None,
     };
-    let has_stderr = !stderr.is_empty();
-    let observed = ObservedForfeit { game, bot, forfeit, detail: &detail, replies, has_stderr };
-    evidence.extend(observed.hint());
-    TrialFailure { reason, evidence: evidence.join("\n") }
+    let has_stderr = !summary.usage.stderr.is_empty();
+    ObservedFailure { game, bot, failure, replies, has_stderr }.hint()
 }
 
 /// The end of the dialogue with a bot.

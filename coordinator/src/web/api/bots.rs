@@ -146,13 +146,13 @@ resource! {
         score: Vec<i64>;
         /// The kind of forfeit: `clock`, `illegal`, `gone` or `flood`; null if there was none.
         forfeit: Option<String> = non_empty(message.forfeit);
-        /// Why it forfeited, or its first invalid reply.
+        /// Why it forfeited, or its first bad reply.
         evidence: Option<Evidence> = message.evidence.map(Evidence::from);
     }
 }
 
 resource! {
-    /// Why a seat forfeited, or its first invalid reply.
+    /// Why a seat forfeited, or its first bad reply.
     Evidence(message: v1::Evidence) {
         /// A description.
         detail: String;

@@ -70,7 +70,7 @@ resource! {
         interval95: Option<f64> = message.margin;
         /// The number of forfeits by kind.
         forfeits: ForfeitCounts = ForfeitCounts::new(&message.forfeits);
-        /// The number of invalid replies that did not cause a forfeit.
+        /// The number of bad replies that did not cause a forfeit.
         bad_answers: i64;
         /// The name of its owner; null for a house bot.
         owner: Option<String> = non_empty(message.owner);

@@ -84,11 +84,11 @@ resource! {
         score: Vec<i64>;
         /// The kind of forfeit: `clock`, `illegal`, `gone` or `flood`; null if there was none.
         forfeit: Option<String> = non_empty(message.forfeit);
-        /// The number of invalid replies that did not cause a forfeit.
+        /// The number of bad replies that did not cause a forfeit.
         bad_answers: i32;
         /// The name of its owner; null for house bots.
         owner: Option<String> = non_empty(message.owner);
-        /// Why it forfeited, or its first invalid reply. Only for its owner and organisers.
+        /// Why it forfeited, or its first bad reply. Only for its owner and organisers.
         evidence: Option<Evidence> = message.evidence.map(Evidence::from);
     }
 }

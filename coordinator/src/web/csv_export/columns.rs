@@ -43,7 +43,7 @@ const MATCH: &Table = &[
 
 const RESULT: &Table = &[
     ("forfeit", "how the bot forfeited: clock, illegal, gone or flood; empty if it did not"),
-    ("bad_answers", "number of its invalid replies that were no forfeits"),
+    ("bad_answers", "number of its bad replies that were no forfeits"),
     ("wall_ms", "wall-clock time of the match, in milliseconds"),
     ("level", "isolation level of the sandbox: A to D"),
     ("transcript", "BLAKE3 hash of the transcript, in hexadecimal digits"),
@@ -106,7 +106,7 @@ pub(in crate::web) fn ranking(components: &[impl AsRef<str>]) -> Vec<Column> {
     all.extend(Forfeit::ALL.map(|kind| {
         column(kind.as_str(), format!("number of its forfeits of the kind {}", kind.as_str()))
     }));
-    all.push(column("bad_answers", "number of its invalid replies that were no forfeits"));
+    all.push(column("bad_answers", "number of its bad replies that were no forfeits"));
     all.push(column("owner", "name of its owner; empty for a house bot"));
     all
 }
