@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use arbiter_worker::hints::{ObservedFailure, last_stderr_lines, tolerated};
+use arbiter_worker::hints::{last_stderr_lines, tolerated};
 use arbiter_worker::match_runner::SeatSummary;
 
 use crate::output::printable;
@@ -13,12 +13,7 @@ use crate::play::run::PlayedMatch;
 /// The hint for the bot in this seat, if it failed for a likely cause.
 pub(crate) fn hint(plan: &Plan, played: &PlayedMatch, seat: usize) -> Option<String> {
     let summary = &played.outcome.seats[seat];
-    let failure = summary.failure.as_ref()?;
-    let bot = Some(&*plan.entries[played.seats[seat]].bot);
-    let replies = summary.replies.len();
-    let game = plan.params.game();
-    let has_stderr = !summary.usage.stderr.is_empty();
-    ObservedFailure { game, bot, failure, replies, has_stderr }.hint()
+    summary.hint(plan.params.game(), Some(&plan.entries[played.seats[seat]].bot))
 }
 
 /// Which hints were shown.

@@ -1,6 +1,7 @@
 //! The output of a local run: one JSON object per match, and the final table.
 
 use arbiter_ranking::statistics::text;
+use arbiter_worker::match_runner::SeatSummary;
 use serde_json::{Value, json};
 
 use crate::output::{self, Columns};
@@ -25,9 +26,7 @@ pub(crate) fn match_json(plan: &Plan, job: &Job, played: &PlayedMatch) -> Value 
         "hints": (0..played.seats.len())
             .map(|seat| author_hints::hint(plan, played, seat))
             .collect::<Vec<_>>(),
-        "details": outcome.seats.iter()
-            .map(|seat| seat.failure.as_ref().map(ToString::to_string))
-            .collect::<Vec<_>>(),
+        "details": outcome.seats.iter().map(SeatSummary::detail).collect::<Vec<_>>(),
         "bad_answers": results.map(|result| result.bad_answers).collect::<Vec<_>>(),
         "transcript": outcome.transcript.to_string(),
         "sandbox": outcome.level,

@@ -13,7 +13,7 @@ use arbiter_games::{
 };
 use arbiter_replay::{Clock, StepForfeit};
 use arbiter_worker::fault::Fault;
-use arbiter_worker::match_runner::MatchOutcome;
+use arbiter_worker::match_runner::{MatchOutcome, SeatSummary};
 use arbiter_worker::referee::MatchEvent;
 use arbiter_worker::seat::StopHandle;
 use tokio::sync::watch;
@@ -351,8 +351,7 @@ impl LiveMatch {
     pub(super) fn end(&self, result: Result<MatchOutcome, Fault>) {
         let ending = match result {
             Ok(MatchOutcome { results: standings, seats, .. }) => {
-                let failures = seats.iter().map(|seat| seat.failure.as_ref());
-                let details = failures.map(|failure| failure.map(ToString::to_string)).collect();
+                let details = seats.iter().map(SeatSummary::detail).collect();
                 MatchEnd::Over { standings, details }
             }
             Err(Fault::Abandoned) => MatchEnd::Broken("it was abandoned".to_owned()),

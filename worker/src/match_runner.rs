@@ -12,6 +12,7 @@ use arbiter_proto::tricks_http::HTTP_ONLY_FOR_TRICKS;
 
 use crate::bot::{Bot, Contestant};
 use crate::fault::Fault;
+use crate::hints::ObservedFailure;
 use crate::record_writer::Recorder;
 use crate::referee::{EventSink, MatchEvent, Referee};
 use crate::sandbox::{Host, Jail, JailConfig, Level, SlotThread, Workdir};
@@ -98,6 +99,19 @@ pub struct SeatSummary {
 }
 
 impl SeatSummary {
+    /// The failure in one line, if there is one.
+    pub fn detail(&self) -> Option<String> {
+        self.failure.as_ref().map(ToString::to_string)
+    }
+
+    /// A hint about the failure for the author, if it has a likely cause.
+    pub fn hint(&self, game: &Game, bot: Option<&Bot>) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        let replies = self.replies.len();
+        let has_stderr = !self.usage.stderr.is_empty();
+        ObservedFailure { game, bot, failure, replies, has_stderr }.hint()
+    }
+
     /// Records the time of a reply, unless an earlier one is the evidence.
     fn record_time(&mut self, spent: Option<TimeSpent>) {
         if self.failure.is_none() {

@@ -273,8 +273,7 @@ impl Trial {
                     evidence::describe(game, bot, forfeit, &match_name, seat, summary, record)
                 });
             } else if let Some(failure) = &summary.failure {
-                let replies = summary.replies.len();
-                let hint = evidence::hint(game, bot, failure, replies, summary);
+                let hint = evidence::hint(game, bot, summary);
                 let warning = format!("bad reply: {failure}");
                 observations.warn([warning].into_iter().chain(hint).collect());
             }

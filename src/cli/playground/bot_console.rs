@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arbiter_games::ProtocolExample;
 use arbiter_worker::fault::Fault;
-use arbiter_worker::seat::{SeatFailure, StopSignal};
+use arbiter_worker::seat::StopSignal;
 use serde_json::json;
 
 use super::super::play::stop_on_signals;
@@ -157,9 +157,7 @@ impl Console<'_> {
         }
         match reply {
             Some(Ok(answer)) => answer.split('\n').try_for_each(|line| self.out.line(line))?,
-            Some(Err(SeatFailure { forfeit, detail })) => {
-                self.out.line(&format!("forfeit: {forfeit}: {detail}"))?;
-            }
+            Some(Err(failure)) => self.out.line(&format!("forfeit: {failure}"))?,
             None => {}
         }
         // Print the reply before its times, which go to standard error.

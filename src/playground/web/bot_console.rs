@@ -70,7 +70,7 @@ fn entry_of(entry: &Entry) -> Markup {
             pre { "> " (sent) }
             @match reply {
                 Some(Ok(answer)) => { pre.answer { (answer) } }
-                Some(Err(failure)) => { p.forfeit { (failure.forfeit) ": " (failure.detail) } }
+                Some(Err(failure)) => { p.forfeit { (failure) } }
                 None => { p { em { "No reply expected." } } }
             }
             @if reply.is_some() { small { (millis(spent.wall)) ", CPU " (millis(spent.cpu)) } }

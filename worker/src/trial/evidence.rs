@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::TrialFailure;
 use crate::bot::Contestant;
 use crate::bounded_read::open_regular;
-use crate::hints::{self, ObservedFailure, shorten};
+use crate::hints::{self, shorten};
 use crate::match_runner::SeatSummary;
 use crate::seat::SeatFailure;
 
@@ -48,24 +48,17 @@ pub(super) fn describe(
         evidence.push("last lines of its standard error:".to_owned());
         evidence.extend(stderr.iter().map(|line| format!("  {line}")));
     }
-    evidence.extend(hint(game, contestant, &failure, replies, summary));
+    evidence.extend(hint(game, contestant, summary));
     TrialFailure { reason, evidence: evidence.join("\n") }
 }
 
-/// The hint about a failure of a bot after `replies` replies.
-pub(super) fn hint(
-    game: &Game,
-    contestant: &Contestant,
-    failure: &SeatFailure,
-    replies: usize,
-    summary: &SeatSummary,
-) -> Option<String> {
+/// The hint about the failure of a bot in a match.
+pub(super) fn hint(game: &Game, contestant: &Contestant, summary: &SeatSummary) -> Option<String> {
     let bot = match contestant {
         Contestant::Bot(bot) => Some(&**bot),
         Contestant::Unplayable { .. } | Contestant::Person => None,
     };
-    let has_stderr = !summary.usage.stderr.is_empty();
-    ObservedFailure { game, bot, failure, replies, has_stderr }.hint()
+    summary.hint(game, bot)
 }
 
 /// The end of the dialogue with a bot.
