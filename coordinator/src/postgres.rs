@@ -24,6 +24,7 @@ use thiserror::Error;
 mod binaries;
 mod cluster_dir;
 mod role;
+mod scram;
 
 use binaries::Binaries;
 use cluster_dir::{ClusterDir, Start};

@@ -15,8 +15,8 @@ use std::time::Instant;
 
 use super::binaries::Binaries;
 use super::cluster_dir::{ClusterDir, UNSYNCED, is_occupied, last_lines};
-use super::{Durability, POLL_INTERVAL, PostgresError, START_LIMIT, file};
-use crate::access::Secret;
+use super::{Durability, POLL_INTERVAL, PostgresError, START_LIMIT, file, scram};
+use crate::access::{self, Secret};
 
 /// The role.
 pub(super) const ROLE: &str = "arbiter";
@@ -123,9 +123,10 @@ fn create_role(
 ) -> Result<(), PostgresError> {
     // Only tests use unsynced data. Tests create further roles.
     let roles = if durability == Durability::Unsynced { "CREATEROLE" } else { "NOCREATEROLE" };
+    let salt = access::draw().map_err(file("draw a salt for", &cluster_dir.directory))?;
+    let verifier = scram::verifier(password.text(), &salt, scram::ROUNDS);
     let role = format!(
-        "ALTER ROLE {ROLE} LOGIN CREATEDB NOSUPERUSER {roles} NOREPLICATION PASSWORD '{}'",
-        password.text()
+        "ALTER ROLE {ROLE} LOGIN CREATEDB NOSUPERUSER {roles} NOREPLICATION PASSWORD '{verifier}'"
     );
     let statements = [&[CREATE_ROLE, &*role], &CHANGE_OWNERS[..]].concat().join("\n");
     let deadline = Instant::now() + START_LIMIT;
@@ -146,12 +147,11 @@ fn run_single_user(
 ) -> Result<bool, PostgresError> {
     let program = binaries.path("postgres");
     let mut command = cluster_dir.command(&program);
-    // Statements contain a password, so they must not be logged.
+    // With the verifier of the password one can pass for the server, so statements are not logged.
     let settings = ["exit_on_error=on", "log_min_error_statement=panic", "log_statement=none"];
-    let scram = "password_encryption=scram-sha-256";
     command.arg("--single").arg("-D").arg(&cluster_dir.cluster);
     let unsynced: &[&str] = if durability == Durability::Unsynced { &UNSYNCED } else { &[] };
-    for setting in settings.iter().chain([&scram]).chain(unsynced) {
+    for setting in settings.iter().chain(unsynced) {
         command.arg("-c").arg(setting);
     }
     let output = script(statements)
