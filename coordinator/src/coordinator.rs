@@ -1,5 +1,6 @@
 //! The running coordinator: the database, background tasks and servers.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,9 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_COPY_TIME: Duration = Duration::from_secs(30);
 /// How often the leader looks for such statements.
 const STALL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A future whose code is compiled where it is made.
+type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The configuration of a coordinator.
 #[derive(Clone, Debug)]
@@ -147,8 +151,15 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Connects to a database and migrates it.
-    pub async fn prepare(options: PgConnectOptions, config: Config) -> Result<Self, StartError> {
+    /// Connects to a database and migrates it. Boxed for the same reason as [`Self::run`].
+    pub fn prepare(
+        options: PgConnectOptions,
+        config: Config,
+    ) -> BoxedFuture<Result<Self, StartError>> {
+        Box::pin(Self::prepare_now(options, config))
+    }
+
+    async fn prepare_now(options: PgConnectOptions, config: Config) -> Result<Self, StartError> {
         let database = address(&options);
         // Readers get a third of the connections.
         let readers = (config.connections / 3).max(1);
@@ -240,11 +251,26 @@ impl Coordinator {
     }
 
     /// Serves until `stop` completes, and stores all reports that were received before.
-    pub async fn run(
+    ///
+    /// It is boxed so that the servers are compiled here, and not again in each program that runs
+    /// a coordinator.
+    pub fn run(
         self,
         listener: TcpListener,
-        stop: impl Future<Output = ()>,
-    ) -> Result<(), ServeError> {
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> BoxedFuture<Result<(), ServeError>> {
+        self.serve_boxed(listener, Box::pin(stop))
+    }
+
+    fn serve_boxed(
+        self,
+        listener: TcpListener,
+        stop: BoxedFuture<()>,
+    ) -> BoxedFuture<Result<(), ServeError>> {
+        Box::pin(self.serve(listener, stop))
+    }
+
+    async fn serve(self, listener: TcpListener, stop: BoxedFuture<()>) -> Result<(), ServeError> {
         let observer = self.observer();
         let Self { workers, leadership, allocator, batcher, config, web, tricks_mode, .. } = self;
         let service = workers.service.clone();

@@ -185,7 +185,8 @@ impl CoordinatorArgs {
             let mut signals = signals::ShutdownSignals::watch()?;
             let sources = Sources { coordinator: Some(coordinator.observer()), worker: None };
             let telemetry = prepared_telemetry.serve(sources);
-            let result = coordinator.run(listener, signals.next()).await;
+            let stop = async move { signals.next().await };
+            let result = coordinator.run(listener, stop).await;
             telemetry.stop().await;
             result.map_err(|error| Failure::Refused(error.to_string()))
         })
