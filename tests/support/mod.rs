@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the program under test is started from outside")]
 
-#[path = "../../coordinator/tests/support/cluster_model.rs"]
-pub(crate) mod cluster_model;
 pub(crate) mod machine;
+#[path = "../../coordinator/tests/support/models.rs"]
+pub(crate) mod models;
 pub(crate) mod presets;
 pub(crate) mod service;
 pub(crate) mod shown;
@@ -57,6 +57,14 @@ pub(crate) fn json(arguments: &[&str]) -> Vec<Value> {
     stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// The source of the bot that misbehaves.
+const RASCAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bots/rascal/rascal.c");
+
+fn compile_rascal(program: &Path) {
+    let status = Command::new("cc").arg("-o").arg(program).arg(RASCAL).status().unwrap();
+    assert!(status.success(), "cc: {status}");
+}
+
 /// A temporary directory with the bots of a test.
 pub(crate) struct Bots(TempDir);
 
@@ -72,15 +80,28 @@ impl Bots {
     /// A bot that misbehaves as `mode` says at its move number `at`, with more lines in its
     /// manifest.
     pub(crate) fn rascal(&self, name: &str, mode: &str, at: u32, manifest: &str) -> String {
+        let build = format!("build = [\"cc\", \"-o\", \"bot\", \"rascal.c\"]\n{manifest}");
+        let directory = self.rascal_directory(name, mode, at, &build);
+        fs::copy(RASCAL, Path::new(&directory).join("rascal.c")).unwrap();
+        directory
+    }
+
+    /// Like [`Self::rascal`], but built already: for tests that are not about builds.
+    pub(crate) fn built_rascal(&self, name: &str, mode: &str, at: u32, manifest: &str) -> String {
+        let directory = self.rascal_directory(name, mode, at, manifest);
+        let program = Path::new(&directory).join("bot");
+        match models::get_or_make("rascal", compile_rascal) {
+            Some(model) => drop(fs::copy(model, program).unwrap()),
+            None => compile_rascal(&program),
+        }
+        directory
+    }
+
+    fn rascal_directory(&self, name: &str, mode: &str, at: u32, manifest: &str) -> String {
         let directory = self.path().join(name);
         fs::create_dir(&directory).unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bots/rascal/rascal.c");
-        fs::copy(source, directory.join("rascal.c")).unwrap();
-        let manifest = format!(
-            "name = \"{name}\"\nrun = [\"./bot\", \"{mode}\", \"{at}\"]\n\
-             build = [\"cc\", \"-o\", \"bot\", \"rascal.c\"]\n{manifest}"
-        );
-        fs::write(directory.join("bot.toml"), manifest).unwrap();
+        let run = format!("name = \"{name}\"\nrun = [\"./bot\", \"{mode}\", \"{at}\"]\n");
+        fs::write(directory.join("bot.toml"), run + manifest).unwrap();
         directory.to_str().unwrap().to_owned()
     }
 

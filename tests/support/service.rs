@@ -12,7 +12,7 @@ use arbiter_coordinator::postgres::{Durability, Postgres};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::{arbiter, cluster_model};
+use super::{arbiter, models};
 
 /// The time limit of all waits, even on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
@@ -145,7 +145,7 @@ pub(crate) struct Database {
 impl Database {
     pub(crate) fn start(durability: Durability) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        cluster_model::copy_to(directory.path());
+        models::copy_cluster_to(directory.path());
         let postgres = Postgres::start(directory.path(), durability).unwrap();
         Self { postgres, _directory: directory }
     }

@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::cluster_model;
+use super::models;
 use super::service::{Service, done, free_address, wait_until};
 use super::{Bots, arbiter};
 
@@ -72,7 +72,7 @@ impl Up {
         // `up` uses a directory that has files only if an earlier `up` left its lock there.
         fs::create_dir(&data).unwrap();
         fs::write(data.join("lock"), "").unwrap();
-        cluster_model::copy_to(&data.join("postgres"));
+        models::copy_cluster_to(&data.join("postgres"));
         command.arg(data);
         let mut running = Service::start(&mut command, &directory.path().join("log"));
         running.wait_for_log("serving at");
@@ -132,9 +132,9 @@ impl Up {
     /// and `bob` play, `eve` exits in the middle of each match.
     pub(crate) fn create_cup(&self, more: &str) {
         let house = [
-            self.bots.rascal("ada", "honest", 0, "stderr = true\n"),
-            self.bots.rascal("bob", "honest", 0, ""),
-            self.bots.rascal("eve", "exit", 2, ""),
+            self.bots.built_rascal("ada", "honest", 0, "stderr = true\n"),
+            self.bots.built_rascal("bob", "honest", 0, ""),
+            self.bots.built_rascal("eve", "exit", 2, ""),
         ];
         self.create(&format!(
             "name = \"cup\"\ngame = \"gomoku\"\n{more}[schedule]\nkind = \"round_robin\"\n\

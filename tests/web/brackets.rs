@@ -10,11 +10,11 @@ use crate::support::up::Up;
 fn open() -> (Up, Browser) {
     let up = Up::start(2);
     let house = [
-        up.bots.rascal("ada", "honest", 0, ""),
-        up.bots.rascal("bob", "honest", 0, ""),
-        up.bots.rascal("eve", "exit", 2, ""),
-        up.bots.rascal("fay", "honest", 0, ""),
-        up.bots.rascal("gus", "honest", 0, ""),
+        up.bots.built_rascal("ada", "honest", 0, ""),
+        up.bots.built_rascal("bob", "honest", 0, ""),
+        up.bots.built_rascal("eve", "exit", 2, ""),
+        up.bots.built_rascal("fay", "honest", 0, ""),
+        up.bots.built_rascal("gus", "honest", 0, ""),
     ];
     up.create(&format!(
         "name = \"cup\"\ngame = \"gomoku\"\n[schedule]\nkind = \"knockout\"\n\

@@ -86,7 +86,7 @@ fn entry_opens_again_for_players_when_it_closes_later() {
     let words = entry(up)["text"].as_str().unwrap().to_owned();
     assert!(words.contains("entry to cup closed at 2020-01-01 00:00:00 UTC"), "{words}");
     let player = up.token("player");
-    let bot = up.bots.rascal("late", "honest", 0, "");
+    let bot = up.bots.built_rascal("late", "honest", 0, "");
     let submit =
         || up.command("submit cup").arg(&bot).env("ARBITER_TOKEN", &player).output().unwrap();
     let refused = String::from_utf8(submit().stderr).unwrap();

@@ -30,7 +30,7 @@ fn a_closed_tournament_says_when_it_was_closed() {
     assert!(page.contains("Official leaderboard (edition 1)"), "{page}");
     let shown = up.succeed("tournament show cup");
     assert!(shown.contains(&format!("cup is over: it was closed at {exact}; ")), "{shown}");
-    let bot = up.bots.rascal("late", "honest", 0, "");
+    let bot = up.bots.built_rascal("late", "honest", 0, "");
     let output = up.command("submit cup").arg(&bot).output().unwrap();
     let refused = String::from_utf8(output.stderr).unwrap();
     assert!(refused.contains(&format!("it was closed at {exact}")), "{refused}");
@@ -112,7 +112,7 @@ fn pages_offer_nothing_that_is_refused_since_entry_has_closed() {
     let server = TestServer::open_with("rerun = \"manual\"\nsubmissions.preflight = false\n");
     let up = &server.up;
     let token = up.token("player --name ada");
-    let engine = up.bots.rascal("engine", "honest", 0, "");
+    let engine = up.bots.built_rascal("engine", "honest", 0, "");
     let mut submit = up.command("submit cup");
     done(&submit.arg(&engine).env("ARBITER_TOKEN", &token).output().unwrap());
     let mut owner = server.browser.clone();
@@ -167,7 +167,7 @@ fn owners_see_which_results_a_freeze_hides() {
         let notes = String::from_utf8_lossy(&output.stderr).into_owned();
         (done(&output), notes)
     };
-    let engine = up.bots.rascal("engine", "honest", 0, "");
+    let engine = up.bots.built_rascal("engine", "honest", 0, "");
     as_owner(&format!("submit cup {engine}"));
     let mut owner = server.browser.clone();
     owner.log_in(&token);
@@ -179,7 +179,7 @@ fn owners_see_which_results_a_freeze_hides() {
 
     set_soon(up, "freeze");
     wait_until("it is frozen", || up.json("tournament show cup")[0]["frozen"].is_string());
-    let later = up.bots.rascal("later", "honest", 0, "");
+    let later = up.bots.built_rascal("later", "honest", 0, "");
     up.succeed(&format!("submit cup {later} --house"));
     up.play("cup");
     let frozen = "eaderboards are frozen since ";

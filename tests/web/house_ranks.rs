@@ -12,9 +12,9 @@ use crate::support::up::Up;
 /// Three house bots: `hit` exits in the middle of each match.
 fn house(up: &Up) -> [String; 3] {
     [
-        up.bots.rascal("hal", "honest", 0, ""),
-        up.bots.rascal("hub", "honest", 0, ""),
-        up.bots.rascal("hit", "exit", 2, ""),
+        up.bots.built_rascal("hal", "honest", 0, ""),
+        up.bots.built_rascal("hub", "honest", 0, ""),
+        up.bots.built_rascal("hit", "exit", 2, ""),
     ]
 }
 
@@ -76,7 +76,8 @@ struct Player {
 impl Player {
     fn new(up: &Up) -> Self {
         let token = up.token("player --name ann");
-        let bots = [up.bots.rascal("ann", "honest", 0, ""), up.bots.rascal("zed", "exit", 1, "")];
+        let bots =
+            [up.bots.built_rascal("ann", "honest", 0, ""), up.bots.rascal("zed", "exit", 1, "")];
         Self { token, bots }
     }
 

@@ -70,7 +70,7 @@ fn the_list_of_bots_shows_owners_and_states() {
     let server = TestServer::open();
     let ada = server.up.token("player --name lovelace");
     server.up.succeed("token create --role player --name zoe");
-    let path = server.up.bots.rascal("engine", "honest", 0, "");
+    let path = server.up.bots.built_rascal("engine", "honest", 0, "");
     let mut submit = server.up.command("submit cup");
     done(&submit.arg(path).env("ARBITER_TOKEN", &ada).output().unwrap());
     let list = |query: &str| rows(&server.browser.page(&format!("/t/cup/bots{query}")), "bots");
@@ -113,7 +113,7 @@ fn a_player_sees_the_own_bots_and_matches() {
     assert!(page.contains("Logged in as lovelace, player."), "{page}");
     assert!(page.contains("You have not submitted a bot yet."), "{page}");
 
-    let path = server.up.bots.rascal("engine", "honest", 0, "");
+    let path = server.up.bots.built_rascal("engine", "honest", 0, "");
     let mut submit = server.up.command("submit cup");
     done(&submit.arg(path).env("ARBITER_TOKEN", &token).output().unwrap());
     let page = player.page("/me");

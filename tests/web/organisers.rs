@@ -114,7 +114,7 @@ fn create_tables(server: &TestServer) {
         folder
     });
     server.up.create(&format!(
-        "name = \"tables\"\ngame = \"wojna\"\n[params]\ndeals = 2\n[schedule]\n\
+        "name = \"tables\"\ngame = \"wojna\"\n[params]\ndeals = 1\n[schedule]\n\
          kind = \"foursomes\"\n[house]\nbots = {house:?}\n"
     ));
 }

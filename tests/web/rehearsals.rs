@@ -96,7 +96,7 @@ fn a_rehearsal_plays_with_copies_and_changes_no_bot_of_its_tournament() {
         TestServer::open_with("[submissions]\nstand_down_percent = 50\nstand_down_after = 4\n");
     let up = &server.up;
     let player = up.token("player --name ada");
-    let bot = up.bots.rascal("tried", "honest", 0, "");
+    let bot = up.bots.built_rascal("tried", "honest", 0, "");
     let submit = |tournament: &str| {
         let mut command = up.command(&format!("submit {tournament}"));
         command.arg(&bot).env("ARBITER_TOKEN", &player).output().unwrap()
@@ -265,7 +265,8 @@ fn a_running_rehearsal_promises_no_official_leaderboard() {
     let server = TestServer::open();
     let up = &server.up;
     // A match of this tournament never ends.
-    let bots = ["honest", "silent"].map(|mode| up.bots.rascal(&format!("x-{mode}"), mode, 1, ""));
+    let bots =
+        ["honest", "silent"].map(|mode| up.bots.built_rascal(&format!("x-{mode}"), mode, 1, ""));
     up.create(&format!(
         "name = \"endless\"\ngame = \"gomoku\"\n[params]\nmove_limit = \"10h\"\n\
          [house]\nbots = {bots:?}\n"
@@ -287,7 +288,7 @@ fn a_running_rehearsal_promises_no_official_leaderboard() {
 fn rounds_and_stages_are_rehearsed_to_their_end() {
     let server = TestServer::open();
     let up = &server.up;
-    let house = ["v", "w", "x", "y"].map(|name| up.bots.rascal(name, "honest", 0, ""));
+    let house = ["v", "w", "x", "y"].map(|name| up.bots.built_rascal(name, "honest", 0, ""));
     up.create(&format!(
         "name = \"stages\"\ngame = \"gomoku\"\nseed = \"s\"\n\
          [[stage]]\nkind = \"round_robin\"\nadvance = 2\n\

@@ -38,8 +38,8 @@ fn everyone_sees_the_replays_of_a_new_tournament() {
 #[test]
 fn what_an_organiser_has_seen_stays_hidden_from_others() {
     let up = Up::start(1);
-    let loud = up.bots.rascal("loud", "stderr", 1, "stderr = true\n");
-    let bots = [loud, up.bots.rascal("quiet", "honest", 0, "")];
+    let loud = up.bots.built_rascal("loud", "stderr", 1, "stderr = true\n");
+    let bots = [loud, up.bots.built_rascal("quiet", "honest", 0, "")];
     up.create(&format!(
         "name = \"cup\"\ngame = \"gomoku\"\n[params]\nmove_limit = \"10h\"\n\
          [house]\nbots = {bots:?}\n"

@@ -54,8 +54,8 @@ fn pages_and_commands_say_whether_results_are_official() {
     assert!(output.contains("edition 1, formerly official"), "{output}");
 
     // A match of this tournament never ends.
-    let bots =
-        ["honest", "silent"].map(|mode| server.up.bots.rascal(&format!("x-{mode}"), mode, 1, ""));
+    let bots = ["honest", "silent"]
+        .map(|mode| server.up.bots.built_rascal(&format!("x-{mode}"), mode, 1, ""));
     server.up.create(&format!(
         "name = \"endless\"\ngame = \"gomoku\"\n[params]\nmove_limit = \"10h\"\n\
          [house]\nbots = {bots:?}\n"
@@ -97,7 +97,7 @@ fn the_projector_shows_the_progress_of_an_edition_that_runs_beside_the_official_
     assert!(page.contains(official) && !page.contains("is running"), "{page}");
 
     // The matches of this bot never end.
-    up.bots.rascal("mute", "silent", 1, "");
+    up.bots.built_rascal("mute", "silent", 1, "");
     submit("mute");
     up.succeed("tournament start slow");
     wait_until("the projector shows the running edition", || {
@@ -232,9 +232,9 @@ fn own_matches_name_the_components_of_scores() {
     let token = up.token("player --name ada");
     // The matches of a tournament are in one table, although a bot of another one is between.
     for (tournament, bot, name) in [
-        ("cup", up.bots.rascal("other", "honest", 0, ""), "other"),
+        ("cup", up.bots.built_rascal("other", "honest", 0, ""), "other"),
         ("discs", format!("{package}/bots/greedy"), "mine"),
-        ("cup", up.bots.rascal("mine", "honest", 0, ""), "mine"),
+        ("cup", up.bots.built_rascal("mine", "honest", 0, ""), "mine"),
     ] {
         let mut submit = up.command(&format!("submit {tournament}"));
         submit.args([bot.as_str(), "--name", name]).env("ARBITER_TOKEN", &token);

@@ -23,7 +23,7 @@ const BOTS: [(&str, &str, u32); 5] = [
 /// Starts everything and makes the bots.
 fn open() -> (Up, Browser, Vec<String>) {
     let up = Up::start(2);
-    let bots = BOTS.map(|(name, mode, at)| up.bots.rascal(name, mode, at, ""));
+    let bots = BOTS.map(|(name, mode, at)| up.bots.built_rascal(name, mode, at, ""));
     let browser = Browser::new(up.http);
     (up, browser, bots.into())
 }

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-mod cluster_model;
+mod models;
 pub(crate) mod planning;
 pub(crate) mod test_clock;
 pub(crate) mod tricks_player;
@@ -62,7 +62,7 @@ impl Cluster {
             return cluster;
         }
         let directory = tempfile::tempdir().unwrap();
-        cluster_model::copy_to(directory.path());
+        models::copy_cluster_to(directory.path());
         let postgres = Postgres::start(directory.path(), Durability::Unsynced).unwrap();
         let cluster = Arc::new(Self { postgres, _directory: directory });
         cluster.execute("CREATE DATABASE model").await;
