@@ -2,7 +2,7 @@
 //! dark. The test follows links to find one page of each kind, so a new page is tested as soon as a
 //! page links to it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,18 @@ use crate::chrome::{Chrome, Scheme, keys};
 use crate::support::shown::shown;
 use crate::test_server::{GAMES, KNOCKOUT, STAGES, TestServer};
 
-/// If set, screenshots of all pages are saved. They are for people, and take most of the time.
+/// If set, screenshots of all pages are saved, and the linter checks each page in light and in
+/// dark. Both take most of the time, so `scripts/nightly` sets it.
 const SCREENSHOTS: &str = "ARBITER_SCREENSHOTS";
 
-/// Screen sizes in CSS pixels.
+/// Screens, and their sizes in CSS pixels. No page may be wider than any of them.
+const SCREENS: [(&str, (u32, u32)); 4] =
+    [("narrow", (360, 740)), ("phone", PHONE), ("desktop", DESKTOP), ("wide", WIDE)];
 const DESKTOP: (u32, u32) = (1280, 900);
 const PHONE: (u32, u32) = (390, 844);
 const WIDE: (u32, u32) = (1920, 1080);
-/// Other screens, on which no page may be too wide.
-const OTHER_SCREENS: [(u32, u32); 2] = [(360, 740), WIDE];
+/// The screens of which every page gets a screenshot.
+const PICTURED: [&str; 2] = ["desktop", "phone"];
 /// Pages whose names begin so also get a screenshot of a wide screen.
 const WIDE_PAGES: [&str; 4] = ["home", "t-_", "ranking-", "replay-"];
 /// The pages that the linter also checks on the other screens: those that most people see.
@@ -36,6 +39,8 @@ const MAIN_PAGES: [&str; 8] = [
     "/t/gomoku-quick/how-to-play",
     "/t/wojna-quick/matches/0?step=20",
 ];
+/// How the linter checks those: narrow and dark, wide and light.
+const MAIN_VIEWS: [(Scheme, (u32, u32)); 2] = [(Scheme::Dark, (360, 740)), (Scheme::Light, WIDE)];
 
 /// How often Tab is pressed between two looks at the page.
 const TABS: usize = 10;
@@ -72,16 +77,20 @@ fn page_kind(path: &str) -> String {
     [parts.join("/"), query.join("&")].join("?")
 }
 
-/// One page of each kind that is reachable from the home page, by kind, the pages of a bracket and
-/// of rounds, to which only tournaments with them link, and the pages for frames and projectors.
-fn find_pages(server: &TestServer, chrome: &Chrome) -> BTreeMap<String, String> {
+/// Visits one page of each kind that is reachable from the home page, the pages of a bracket and of
+/// rounds, to which only tournaments with them link, and the pages for frames and projectors. Calls
+/// `check` with the kind and the path of each while it is open, and returns the number of pages.
+fn visit_page_kinds(
+    server: &TestServer,
+    chrome: &Chrome,
+    mut check: impl FnMut(&str, &str),
+) -> usize {
     let bracket = format!("/t/{KNOCKOUT}/bracket");
     let rounds = format!("/t/{STAGES}/rounds");
     let frame = format!("/t/{KNOCKOUT}/matches/0/embed");
     let projector = format!("/t/{STAGES}/projector");
     let mut waiting = VecDeque::from(["/".to_owned(), bracket, rounds, frame, projector]);
-    let mut pages: BTreeMap<_, _> =
-        waiting.iter().map(|path| (page_kind(path), path.clone())).collect();
+    let mut kinds: BTreeSet<_> = waiting.iter().map(|path| page_kind(path)).collect();
     while let Some(path) = waiting.pop_front() {
         server.visit(chrome, &path);
         let links = chrome.run(
@@ -93,13 +102,13 @@ fn find_pages(server: &TestServer, chrome: &Chrome) -> BTreeMap<String, String> 
             // Skip downloads.
             let files = ["/record", ".csv", "/api"];
             let page = !files.iter().any(|file| link.contains(file));
-            if page && !pages.contains_key(&page_kind(&link)) {
-                pages.insert(page_kind(&link), link.clone());
+            if page && kinds.insert(page_kind(&link)) {
                 waiting.push_back(link);
             }
         }
+        check(&page_kind(&path), &path);
     }
-    pages
+    kinds.len()
 }
 
 /// The folder for screenshots in the build directory; `None` unless screenshots are wanted.
@@ -110,67 +119,51 @@ pub(crate) fn screenshot_folder() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Adds a problem if the current page is wider than the screen.
-fn check_width(chrome: &Chrome, width: u32, view: &str, problems: &mut Vec<String>) {
-    let wide = chrome.run("return document.documentElement.scrollWidth");
-    if wide.as_u64() > Some(width.into()) {
-        problems.push(format!("{view}: {wide} pixels wide"));
-    }
+/// The problems that the linter finds on the current page, with the name of the view.
+fn lint(chrome: &Chrome, axe: &Axe, view: &str) -> Vec<String> {
+    axe.violations(chrome).iter().map(|line| format!("{view}: {line}")).collect()
 }
 
-/// Checks a page on the other screens: light and dark, on each with the linter.
-fn inspect_other_screens(chrome: &Chrome, axe: &Axe, path: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    for scheme in [Scheme::Light, Scheme::Dark] {
-        chrome.prefer(scheme);
-        for (width, height) in OTHER_SCREENS {
-            chrome.size(width, height);
-            let view = format!("{path} at {width} pixels, {}", scheme.as_str());
-            let violations = axe.violations(chrome);
-            problems.extend(violations.iter().map(|line| format!("{view}: {line}")));
-        }
-    }
-    chrome.size(DESKTOP.0, DESKTOP.1);
-    problems
-}
-
-/// Checks the current page in light and dark on all screens, and returns the problems. The linter
-/// runs twice: light on a desktop and dark on a phone.
+/// Checks the current page on all screens, and returns the problems. The linter checks it once:
+/// light on a desktop, or dark on a phone. If screenshots are wanted, it checks both.
 pub(crate) fn inspect(
     chrome: &Chrome,
     axe: Option<&Axe>,
     folder: Option<&Path>,
     name: &str,
+    linted: Scheme,
 ) -> Vec<String> {
     let mut problems = Vec::new();
-    for (scheme, linted) in [(Scheme::Light, "desktop"), (Scheme::Dark, "phone")] {
+    // Colours do not change widths, so one scheme is enough for them.
+    let schemes = if folder.is_some() { vec![Scheme::Light, Scheme::Dark] } else { vec![linted] };
+    for scheme in schemes {
         chrome.prefer(scheme);
-        for (screen, (width, height)) in [("desktop", DESKTOP), ("phone", PHONE)] {
+        let linted_screen = if scheme == Scheme::Light { "desktop" } else { "phone" };
+        for (screen, (width, height)) in SCREENS {
             let view = format!("{name}-{screen}-{}", scheme.as_str());
             chrome.size(width, height);
-            check_width(chrome, width, &view, &mut problems);
-            if let Some(folder) = folder {
+            let content = chrome.run("return document.documentElement.scrollWidth");
+            if content.as_u64() > Some(width.into()) {
+                problems.push(format!("{view}: {content} pixels wide"));
+            }
+            let is_wide = WIDE_PAGES.iter().any(|start| name.starts_with(start));
+            let pictured = PICTURED.contains(&screen) || (is_wide && (width, height) == WIDE);
+            if let Some(folder) = folder.filter(|_| pictured) {
                 fs::write(folder.join(format!("{view}.png")), chrome.screenshot()).unwrap();
             }
-            if let Some(axe) = axe.filter(|_| screen == linted) {
-                problems
-                    .extend(axe.violations(chrome).iter().map(|line| format!("{view}: {line}")));
+            if let Some(axe) = axe.filter(|_| screen == linted_screen) {
+                problems.extend(lint(chrome, axe, &view));
             }
         }
     }
-    // Colours do not change widths, so one scheme is enough.
     chrome.prefer(Scheme::Light);
-    for (width, height) in OTHER_SCREENS {
-        chrome.size(width, height);
-        check_width(chrome, width, &format!("{name} at {width} pixels"), &mut problems);
-    }
-    // The last of the other screens is the wide one.
-    let is_wide = WIDE_PAGES.iter().any(|start| name.starts_with(start));
-    if let Some(folder) = folder.filter(|_| is_wide) {
-        fs::write(folder.join(format!("{name}-wide-light.png")), chrome.screenshot()).unwrap();
-    }
     chrome.size(DESKTOP.0, DESKTOP.1);
     problems
+}
+
+/// Light and dark in turn, so that the linter checks one half of the pages in each.
+fn schemes_in_turn() -> impl Iterator<Item = Scheme> {
+    [Scheme::Light, Scheme::Dark].into_iter().cycle()
 }
 
 #[test]
@@ -180,35 +173,41 @@ fn every_page_fits_every_screen_and_passes_the_linter() {
     let folder = screenshot_folder();
     let server = TestServer::played();
     let mut problems = Vec::new();
-    let mut check = |name: &str, path: &str| {
-        server.visit(&chrome, path);
-        problems.extend(inspect(&chrome, axe.as_ref(), folder.as_deref(), name));
+    let mut schemes = schemes_in_turn();
+    let mut check = |name: &str| {
+        let scheme = schemes.next().expect("they never end");
+        problems.extend(inspect(&chrome, axe.as_ref(), folder.as_deref(), name, scheme));
     };
-    check("home-logged-out", "/");
-    check("login", "/login");
-    check("not-found", "/nothing");
-    check("api", "/api");
-    server.log_in(&chrome);
-    let pages = find_pages(&server, &chrome);
-    assert!(pages.len() > 8, "{pages:?}");
-    for (kind, path) in &pages {
-        let name = kind.trim_matches(['/', '?']).replace(['/', '?', '&'], "-");
-        check(if name.is_empty() { "home" } else { &name }, path);
+    let public = [("home-logged-out", "/"), ("login", "/login"), ("not-found", "/nothing")];
+    for (name, path) in public.into_iter().chain([("api", "/api")]) {
+        server.visit(&chrome, path);
+        check(name);
     }
+    server.log_in(&chrome);
+    let pages = visit_page_kinds(&server, &chrome, |kind, _| {
+        let name = kind.trim_matches(['/', '?']).replace(['/', '?', '&'], "-");
+        check(if name.is_empty() { "home" } else { &name });
+    });
+    assert!(pages > 8, "{pages}");
     for game in GAMES {
-        check(&format!("ranking-{game}"), &format!("/t/{game}-quick/ranking"));
+        server.visit(&chrome, &format!("/t/{game}-quick/ranking"));
+        check(&format!("ranking-{game}"));
         let path = format!("/t/{game}-quick/matches/0");
         server.visit(&chrome, &path);
         let last = chrome.run("return Number(document.getElementById('replay').dataset.total) - 1");
         let last = last.as_u64().unwrap();
         for (name, step) in [("middle", last / 2), ("ends", last)] {
-            check(&format!("replay-{game}-{name}"), &format!("{path}?step={step}"));
+            server.visit(&chrome, &format!("{path}?step={step}"));
+            check(&format!("replay-{game}-{name}"));
         }
     }
-    if let Some(axe) = &axe {
-        for path in MAIN_PAGES {
-            server.visit(&chrome, path);
-            problems.extend(inspect_other_screens(&chrome, axe, path));
+    for path in axe.iter().flat_map(|_| MAIN_PAGES) {
+        server.visit(&chrome, path);
+        for (scheme, (width, height)) in MAIN_VIEWS {
+            chrome.prefer(scheme);
+            chrome.size(width, height);
+            let view = format!("{path} at {width} pixels, {}", scheme.as_str());
+            problems.extend(axe.iter().flat_map(|axe| lint(&chrome, axe, &view)));
         }
     }
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
@@ -219,8 +218,7 @@ fn every_link_and_button_is_reachable_by_keyboard() {
     let Some(chrome) = Chrome::start() else { return };
     let server = TestServer::played();
     server.log_in(&chrome);
-    for path in find_pages(&server, &chrome).values() {
-        server.visit(&chrome, path);
+    visit_page_kinds(&server, &chrome, |_, path| {
         let count = chrome.run(WATCH_FOCUS).as_u64().unwrap();
         // Scrollable regions and composite fields also take the focus.
         for _ in (0..2 * count + 20).step_by(TABS) {
@@ -232,5 +230,5 @@ fn every_link_and_button_is_reachable_by_keyboard() {
         let remaining = chrome
             .run("return [...window.left].map((one) => one.outerHTML).concat(window.unmarked)");
         assert_eq!(remaining, Value::Array(Vec::new()), "{path}");
-    }
+    });
 }

@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use crate::accessibility::{inspect, screenshot_folder};
 use crate::axe::Axe;
-use crate::chrome::{Chrome, keys};
+use crate::chrome::{Chrome, Scheme, keys};
 use crate::support::service::done;
 use crate::test_server::TestServer;
 
@@ -32,11 +32,23 @@ fn a_site_opens_from_the_disk_and_plays_replays() {
         {
             chrome.open(&address(&format!("{page}.html")));
             let name = format!("site-{tournament}-{page}");
-            problems.extend(inspect(&chrome, axe.as_ref(), screenshots.as_deref(), &name));
+            problems.extend(inspect(
+                &chrome,
+                axe.as_ref(),
+                screenshots.as_deref(),
+                &name,
+                Scheme::Dark,
+            ));
         }
         chrome.click("nav.tabs a[href$='page-1.html']");
         let name = format!("site-{tournament}-matches");
-        problems.extend(inspect(&chrome, axe.as_ref(), screenshots.as_deref(), &name));
+        problems.extend(inspect(
+            &chrome,
+            axe.as_ref(),
+            screenshots.as_deref(),
+            &name,
+            Scheme::Dark,
+        ));
         assert!(problems.is_empty(), "{}", problems.join("\n"));
 
         chrome.click("table.matches a[aria-label^='Watch match']");
