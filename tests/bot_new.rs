@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -35,19 +36,39 @@ fn preflight(bots: &Bots, game: &str, lang: &str) -> serde_json::Value {
     json(&["preflight", game, kit]).remove(0)
 }
 
+/// If set, the kits of all games in all languages are tried. There are many, and a trial compiles
+/// and plays, so that by default each game and each language has its turn.
+const ALL: &str = "ARBITER_NIGHTLY";
+
+/// The languages of a game that are tried: Python, and one that was not tried yet.
+fn languages_to_try(languages: &[String], tried: &BTreeSet<String>) -> Vec<String> {
+    if std::env::var_os(ALL).is_some() {
+        return languages.to_vec();
+    }
+    let (python, others) = languages.split_first().unwrap();
+    let new = others.iter().find(|lang| !tried.contains(*lang));
+    [python].into_iter().chain(new).cloned().collect()
+}
+
 #[test]
-fn starter_kits_of_all_games_in_all_languages_pass_their_trials_unchanged() {
+fn starter_kits_pass_their_trials_unchanged() {
+    let mut offered = BTreeSet::new();
+    let mut tried = BTreeSet::new();
     for game in BUILT_IN.map(str::to_owned).into_iter().chain(packages()) {
         let bots = Bots::new();
         let languages = languages(&game);
         assert_eq!(languages[0], "python", "{game}");
-        for lang in languages {
+        let chosen = languages_to_try(&languages, &tried);
+        offered.extend(languages);
+        for lang in chosen {
             let trial = preflight(&bots, &game, &lang);
             assert_eq!(trial["passed"], true, "{game} {lang}: {trial}");
             assert_eq!(trial["warnings"], serde_json::json!([]), "{game} {lang}: {trial}");
             assert_eq!(trial["bot"], format!("my-{lang}"), "{game} {lang}");
+            tried.insert(lang);
         }
     }
+    assert_eq!(tried, offered, "each language is tried");
 }
 
 #[test]

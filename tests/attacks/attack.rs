@@ -23,54 +23,35 @@ const TALKING: [&str; 2] = ["reopening.py", "stdout_flood.py"];
 /// A program that reports other processes in its jail as a breach. Here that is its shell.
 pub(crate) const ALONE: &str = "proc_walk.py";
 
-/// The programs that run by default: every class of attacks, by target.
-const CHOSEN: [&str; 44] = [
+/// The programs that run by default: every class of attacks, by target. The worker's `sandbox`
+/// tests run all of them, but not against a running system.
+const CHOSEN: [&str; 24] = [
     // Private memory, shared, in files without a name, in the kernel.
     "memory_alone.py",
     "memory_memfd.py",
-    "memory_shared.py",
-    "memory_sysv.py",
-    "buffers_pipes.py",
     "buffers_tcp.py",
-    "buffers_unix.py",
     "flight.py",
     // Processes and threads.
     "daemon.py",
     "fork_bomb.py",
-    "orphans.py",
-    "silent_child.py",
     "thread_bomb.py",
     "zombies.py",
     // Disk and files.
-    "exchange.py",
     "inodes.py",
-    "links.py",
     "locked_out.py",
-    "memory_files.py",
-    "names.py",
     "nested.py",
-    "sparse.py",
     "special_files.py",
     "unlinked_files.py",
     // Effects on a later execution of the same bot.
     "again_disk.py",
-    "again_gone.py",
     "again_home_locked.py",
-    "again_memory_shared.py",
-    "again_processes.py",
     "again_text_busy.py",
-    "again_text_busy_ring.py",
     // Programs that do not read, stop, or die slowly.
     "deaf.py",
-    "exit_race.c",
-    "stop_self.py",
     "vfork_stall.c",
     // Others: processes, signals, files, channels.
     "files_of_others.py",
-    "init_target.py",
     "proc_walk.py",
-    "rendezvous.py",
-    "signals.py",
     "worker_process.py",
     // Output and crashes.
     "crash_storm.c",

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 use support::Bots;
 
 /// The number of matches between shipped bots.
-const MATCHES: u8 = 5;
+const MATCHES: u8 = 3;
 
 /// How a bot misbehaves: a mode of the fixture, and at which of its moves.
 const MODES: [(&str, u32); 5] =
