@@ -12,7 +12,7 @@ const CONNECT4: &str = "games/packages/connect4";
 
 #[test]
 fn a_person_plays_a_game_package_by_its_pictures_and_legal_replies() {
-    let table = Table::open(CONNECT4, &["games/packages/connect4/bots/center"]);
+    let table = Table::open(CONNECT4, &["games/packages/connect4/bots/center", "--clock", "cpu"]);
     table.done("new", "seat1=human&seat2=0&seed=s");
     let page = table.turn();
     assert!(page.contains("<img class=\"frame\" src=\"data:image/svg+xml;base64,"), "{page}");
@@ -39,7 +39,8 @@ fn a_person_plays_a_game_package_by_its_pictures_and_legal_replies() {
 #[test]
 fn a_person_sees_only_the_pictures_for_their_seat_during_the_match() {
     let game = "games/packages/liars-dice";
-    let table = Table::open(game, &["games/packages/liars-dice/bots/counter", "--set", "dice=2"]);
+    let bot = "games/packages/liars-dice/bots/counter";
+    let table = Table::open(game, &[bot, "--set", "dice=2", "--clock", "cpu"]);
     table.done("new", "seat1=human&seat2=0&seed=s");
     let page = table.turn();
     assert!(page.contains("roll "), "a person is told their dice: {page}");
@@ -67,7 +68,7 @@ fn a_person_reads_the_request_beside_the_text_field_of_a_game_without_legal_repl
     assert!(rules.contains(listed), "{rules}");
     fs::write(package.join("rules.py"), rules.replace(listed, "{\"legal\": []}")).unwrap();
     let bot = fs::read_dir(package.join("bots")).unwrap().next().unwrap().unwrap().path();
-    let table = Table::open(package.to_str().unwrap(), &[bot.to_str().unwrap()]);
+    let table = Table::open(package.to_str().unwrap(), &[bot.to_str().unwrap(), "--clock", "cpu"]);
     table.done("new", "seat1=human&seat2=0&seed=s");
     let page = table.turn();
     let form = page.split("<form class=\"play\"").nth(1).unwrap().split("</form>").next().unwrap();
