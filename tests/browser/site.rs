@@ -28,27 +28,18 @@ fn a_site_opens_from_the_disk_and_plays_replays() {
         assert_eq!(chrome.run(styled), "right", "the style sheet is found");
 
         let mut problems = Vec::new();
+        let mut check = |page: &str| {
+            let name = format!("site-{tournament}-{page}");
+            let folder = screenshots.as_deref();
+            problems.extend(inspect(&chrome, axe.as_ref(), folder, &name, Scheme::Dark));
+        };
         for page in ["index", "bots", "statistics", "head-to-head", "how-to-play", "about", "data"]
         {
             chrome.open(&address(&format!("{page}.html")));
-            let name = format!("site-{tournament}-{page}");
-            problems.extend(inspect(
-                &chrome,
-                axe.as_ref(),
-                screenshots.as_deref(),
-                &name,
-                Scheme::Dark,
-            ));
+            check(page);
         }
         chrome.click("nav.tabs a[href$='page-1.html']");
-        let name = format!("site-{tournament}-matches");
-        problems.extend(inspect(
-            &chrome,
-            axe.as_ref(),
-            screenshots.as_deref(),
-            &name,
-            Scheme::Dark,
-        ));
+        check("matches");
         assert!(problems.is_empty(), "{}", problems.join("\n"));
 
         chrome.click("table.matches a[aria-label^='Watch match']");
