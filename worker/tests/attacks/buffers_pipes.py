@@ -1,6 +1,6 @@
 # ends: by itself
 # Stores bytes in as many pipes as possible, each as large as possible.
-import fcntl, os
+import fcntl, os, time
 from attack import breach, done, say
 def fill():
     total = 0
@@ -24,9 +24,8 @@ for _ in range(24):
     if os.fork() == 0:
         total = fill()
         os.write(tell, b"%12d" % total)
-        os.read(told, 0)
-        import time
-        time.sleep(0.3)
+        # Longer than all others need to fill theirs.
+        time.sleep(9)
         os._exit(0)
 os.close(tell)
 total, count = 0, 0

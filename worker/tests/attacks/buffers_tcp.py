@@ -31,7 +31,8 @@ for _ in range(8):
     if os.fork() == 0:
         total, held = fill()
         os.write(tell, b"%12d" % total)
-        time.sleep(1)
+        # Longer than all others need to fill theirs.
+        time.sleep(9)
         os._exit(0)
 os.close(tell)
 total = sum(int(os.read(told, 12) or b"0") for _ in range(8))

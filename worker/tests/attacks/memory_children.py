@@ -5,7 +5,8 @@ print("started", flush=True)
 for _ in range(30):
     if os.fork() == 0:
         block = bytearray(b"x" * (20 << 20))
-        time.sleep(1)
+        # Longer than all others need to take theirs.
+        time.sleep(9)
         os._exit(0)
 alive = 0
 for _ in range(30):

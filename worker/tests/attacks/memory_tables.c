@@ -20,8 +20,8 @@ static void touch(void)
     for (size_t at = 0; at < length; at += step)
         if (memory[at] != 0)
             _exit(1);
-    /* Waits until all processes have their page tables. */
-    sleep(2);
+    /* Longer than all others need for their page tables. */
+    sleep(9);
     _exit(0);
 }
 
