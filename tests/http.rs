@@ -200,18 +200,26 @@ fn ends(line: &Value) -> [(Option<&str>, &str); 2] {
     })
 }
 
+/// Plays matches in which no bot forfeits, with more time than a busy machine takes.
+fn play_to_the_end(bots: &Bots, more: &[&str], seats: [&str; 2]) -> Vec<Value> {
+    let lines = play(bots, &[more, &["--set", PLENTY]].concat(), seats);
+    for line in &lines {
+        assert_eq!(ends(line), [(None, ""); 2], "{line}");
+    }
+    lines
+}
+
+/// A time limit that no busy machine exceeds.
+const PLENTY: &str = "move_limit=30s";
 const LOWEST: &str = "bots/tricks/lowest";
 const HTTP: &str = "bots/tricks/http";
 
 #[test]
 fn complete_official_matches_are_played() {
     let bots = Bots::new();
-    let house = play(&bots, &["--games", "2"], [HTTP, "bots/tricks/house"]);
+    let house = play_to_the_end(&bots, &["--games", "2"], [HTTP, "bots/tricks/house"]);
     assert_eq!(house.len(), 2);
-    let lowest = play(&bots, &["--games", "2"], [HTTP, LOWEST]);
-    for line in house.iter().chain(&lowest) {
-        assert_eq!(ends(line), [(None, ""); 2], "{line}");
-    }
+    let lowest = play_to_the_end(&bots, &["--games", "2"], [HTTP, LOWEST]);
     let won: i64 = lowest.iter().map(|line| points(line, "http")).sum();
     assert!(won > 0, "http beats lowest: {won}");
 }
@@ -226,11 +234,8 @@ fn points(line: &Value, name: &str) -> i64 {
 fn two_clients_do_not_wait_for_each_other() {
     let bots = Bots::new();
     for tables in ["tables=2", "tables=100"] {
-        let lines = play(&bots, &["--set", tables, "--games", "2"], [HTTP, HTTP]);
-        for line in &lines {
-            assert_eq!(ends(line), [(None, ""); 2], "{line}");
-        }
-        let again = play(&bots, &["--set", tables, "--games", "2"], [HTTP, HTTP]);
+        let played = || play_to_the_end(&bots, &["--set", tables, "--games", "2"], [HTTP, HTTP]);
+        let [lines, again] = [played(), played()];
         let transcripts = |lines: &[Value]| -> Vec<Value> {
             lines.iter().map(|line| line["transcript"].clone()).collect()
         };
@@ -243,10 +248,7 @@ fn every_table_against_a_line_bot_waits_for_the_http_client() {
     let bots = Bots::new();
     let naive = client(&bots, "naive");
     for rival in [LOWEST, "bots/tricks/counter"] {
-        let lines = play(&bots, &["--set", "tables=20", "--games", "2"], [&naive, rival]);
-        for line in &lines {
-            assert_eq!(ends(line), [(None, ""); 2], "{line}");
-        }
+        play_to_the_end(&bots, &["--set", "tables=20", "--games", "2"], [&naive, rival]);
     }
 }
 
@@ -254,8 +256,7 @@ fn every_table_against_a_line_bot_waits_for_the_http_client() {
 fn deserves(mode: &str, forfeit: Option<&str>, detail: &str) {
     let bots = Bots::new();
     let bot = client(&bots, mode);
-    // A client that is in time gets more time than a busy machine takes.
-    let limit = if forfeit == Some("clock") { "move_limit=1s" } else { "move_limit=30s" };
+    let limit = if forfeit == Some("clock") { "move_limit=1s" } else { PLENTY };
     let short = ["--set", "tables=2", "--set", limit, "--no-rotate"];
     let lines = play(&bots, &short, [&bot, LOWEST]);
     let [(found, said), rival] = ends(&lines[0]);
@@ -306,8 +307,7 @@ fn slow_and_silent_clients_run_out_of_time() {
 fn a_client_reaches_the_referee_and_nothing_else() {
     let bots = Bots::new();
     let bot = client(&bots, "world");
-    let lines = play(&bots, &["--set", "tables=2"], [&bot, LOWEST]);
-    assert_eq!(ends(&lines[0]), [(None, ""); 2], "{}", lines[0]);
+    let lines = play_to_the_end(&bots, &["--set", "tables=2"], [&bot, LOWEST]);
     if lines[0]["sandbox"] != "D" {
         let record = record(&bots.path().join("records"));
         assert!(record.contains("reached []"), "{record}");

@@ -82,7 +82,8 @@ struct Scripted {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) received: Arc<Mutex<Received>>,
-    runtime: Option<Runtime>,
+    /// Its end drops open calls, like a killed coordinator, and frees the address.
+    _runtime: Runtime,
 }
 
 impl Server {
@@ -110,18 +111,11 @@ impl Server {
                 .add_service(TokenServiceServer::new(scripted))
                 .serve_with_incoming(TcpListenerStream::new(listener)),
         );
-        Self { address, received, runtime: Some(runtime) }
+        Self { address, received, _runtime: runtime }
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Does not wait for open calls, like a killed coordinator.
-        self.runtime.take().unwrap().shutdown_background();
     }
 }
 
