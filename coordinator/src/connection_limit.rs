@@ -19,6 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
+use crate::boxed_future::BoxedFuture;
+
 /// Maximum number of connections to a port, if the limit of open files allows it.
 const MAX_CONNECTIONS: u64 = 4096;
 /// How long a client may read nothing of a response.
@@ -210,7 +212,7 @@ pub(crate) struct LimitedStream {
     /// Runs while the client reads nothing.
     timer: Option<Pin<Box<Sleep>>>,
     /// Completes with the reason why reading ends.
-    end: Pin<Box<dyn Future<Output = io::Error> + Send>>,
+    end: BoxedFuture<io::Error>,
 }
 
 impl LimitedStream {

@@ -1,6 +1,5 @@
 //! The running coordinator: the database, background tasks and servers.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use crate::access::creation::{CreateTokenError, Name, Terms};
 use crate::access::stream_revocation::OpenTokens;
 use crate::access::token_throttle::TokenThrottle;
 use crate::access::{self, Role, Secret};
+use crate::boxed_future::BoxedFuture;
 use crate::database_clock::Clock;
 use crate::db;
 use crate::db::bots::SuspendedBot;
@@ -54,9 +54,6 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_COPY_TIME: Duration = Duration::from_secs(30);
 /// How often the leader looks for such statements.
 const STALL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-
-/// A future whose code is compiled where it is made.
-type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The configuration of a coordinator.
 #[derive(Clone, Debug)]
@@ -330,18 +327,20 @@ fn tricks_pages(service: &Service, mode: Mode) -> Router {
 }
 
 /// The work of the leader: maintenance, opening editions, sampling their progress, and audits.
-async fn lead(workers: WorkerService, connected_since: Instant) {
-    let service = &workers.service;
-    let mut auditor = workers.auditor();
-    let maintenance = Maintenance::new(service.queue.clone(), service.clock.clone());
-    let opener = EditionOpener::new(service.queue.clone(), service.clock.clone());
-    tokio::join!(
-        maintenance.run(connected_since, |round| publish_maintenance(round, service)),
-        opener.run(|outcome| publish_opening(outcome, service)),
-        service.sample_progress(),
-        end_stalled_copies(&service.pool),
-        auditor.run(|round| publish_audit(round, service)),
-    );
+fn lead(workers: WorkerService, connected_since: Instant) -> BoxedFuture<()> {
+    Box::pin(async move {
+        let service = &workers.service;
+        let mut auditor = workers.auditor();
+        let maintenance = Maintenance::new(service.queue.clone(), service.clock.clone());
+        let opener = EditionOpener::new(service.queue.clone(), service.clock.clone());
+        tokio::join!(
+            maintenance.run(connected_since, |round| publish_maintenance(round, service)),
+            opener.run(|outcome| publish_opening(outcome, service)),
+            service.sample_progress(),
+            end_stalled_copies(&service.pool),
+            auditor.run(|round| publish_audit(round, service)),
+        );
+    })
 }
 
 /// Ends sessions of coordinators that stopped within `COPY`, so that nothing waits for their locks

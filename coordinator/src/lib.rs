@@ -8,6 +8,7 @@ pub mod access;
 mod background;
 mod backoff;
 pub mod bot_suspension;
+mod boxed_future;
 pub mod cache;
 mod connection_limit;
 pub mod coordinator;

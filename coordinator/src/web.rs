@@ -53,6 +53,7 @@ mod rehearsal;
 mod replay_cache;
 mod return_path;
 mod rounds;
+mod routing;
 mod schedule;
 mod server;
 mod session;
@@ -77,7 +78,6 @@ use axum::extract::{DefaultBodyLimit, FromRef, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
 use crate::cache::Cache;
@@ -85,6 +85,7 @@ use crate::metrics::{Observer, count_request};
 use crate::service::{ChangeNotifier, Service};
 pub use assets::style;
 pub use layout::document;
+use routing::{get, post};
 pub use sse::stream;
 
 /// The content security policy: resources from this server only. The argument says which sites may
@@ -171,7 +172,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route(
             "/t/{tournament}/submit",
             get(submit::form)
-                .post(submit::submit)
+                .merge(post(submit::submit))
                 .layer(DefaultBodyLimit::max(submit::MAX_FORM_BYTES)),
         )
         .route("/t/{tournament}/how-to-play", get(game_guide::show))
@@ -179,7 +180,7 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route(
             "/t/{tournament}/package",
             get(game_guide::package)
-                .post(actions::send_package)
+                .merge(post(actions::send_package))
                 .layer(DefaultBodyLimit::max(submit::MAX_FORM_BYTES)),
         )
         .route("/t/{tournament}/ranking", get(tournament::ranking))
@@ -204,11 +205,11 @@ fn routes(state: WebState, tricks_http: Router) -> Router {
         .route(
             "/invitations",
             get(invitations::form)
-                .post(invitations::create)
+                .merge(post(invitations::create))
                 .layer(DefaultBodyLimit::max(invitations::MAX_FORM_BYTES)),
         )
         .route("/me", get(me::show))
-        .route("/login", get(session::form).post(session::login))
+        .route("/login", get(session::form).merge(post(session::login)))
         .route("/logout", post(session::logout))
         .route("/assets/arbiter.css", get(assets::style_sheet))
         .route("/assets/arbiter.js", get(assets::script))
@@ -245,18 +246,18 @@ fn match_routes() -> Router<WebState> {
 /// The routes by which organisers change a tournament.
 fn organiser_routes() -> Router<WebState> {
     Router::new()
-        .route("/t/{tournament}/edit", get(edit::form).post(edit::submit))
+        .route("/t/{tournament}/edit", get(edit::form).merge(post(edit::submit)))
         .route("/t/{tournament}/announcements", post(announcements::post))
         .route("/t/{tournament}/announcements/{number}/remove", post(announcements::remove))
         .route("/t/{tournament}/start", post(actions::start))
-        .route("/t/{tournament}/rehearse", get(rehearsal::form).post(rehearsal::start))
+        .route("/t/{tournament}/rehearse", get(rehearsal::form).merge(post(rehearsal::start)))
         .route("/t/{tournament}/cancel", post(actions::cancel))
         .route("/t/{tournament}/close", post(actions::close))
         .route("/t/{tournament}/retry", post(actions::retry_all))
         .route("/t/{tournament}/collusion", get(collusion::show))
         .route(
             "/t/{tournament}/void",
-            get(match_invalidation::form).post(match_invalidation::apply),
+            get(match_invalidation::form).merge(post(match_invalidation::apply)),
         )
 }
 
@@ -279,10 +280,10 @@ fn creation_routes() -> Router<WebState> {
         .route(
             "/new",
             get(create_tournament::form)
-                .post(create_tournament::create)
+                .merge(post(create_tournament::create))
                 .layer(DefaultBodyLimit::max(create_tournament::MAX_FORM_BYTES)),
         )
-        .route("/new/game", get(tournament_form::form).post(tournament_form::create))
+        .route("/new/game", get(tournament_form::form).merge(post(tournament_form::create)))
         .route(
             "/new/package",
             post(tournament_form::open_package)

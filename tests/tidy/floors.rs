@@ -20,7 +20,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (
         "coordinator/src",
         &[
-            "game_package",
+            "boxed_future game_package",
             "background backoff cache connection_limit db rate_limit record_redaction reply_times",
             "access bot_suspension database_clock keyed_tasks leader_election leaderboard_cache \
              record_store worker_suspension",

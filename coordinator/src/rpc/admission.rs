@@ -34,6 +34,7 @@ use super::revocation::RevocableBody;
 use crate::access::stream_revocation::OpenTokens;
 use crate::access::token_throttle::Origin;
 use crate::access::{Role, Secret};
+use crate::boxed_future::BoxedFuture;
 use crate::connection_limit::Connection;
 use crate::service::{Caller, Service};
 
@@ -364,7 +365,7 @@ pub(crate) struct ConnectionInfo {
 }
 
 /// A pending reservation.
-type Reserving = Pin<Box<dyn Future<Output = Option<Permits>> + Send>>;
+type Reserving = BoxedFuture<Option<Permits>>;
 
 /// The budgets, shares and reservation of a call's messages.
 #[derive(Debug)]

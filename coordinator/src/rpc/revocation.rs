@@ -8,12 +8,13 @@ use hyper::body::{Body as HttpBody, Frame};
 use tonic::Status;
 
 use crate::access::stream_revocation::OpenToken;
+use crate::boxed_future::BoxedFuture;
 use crate::service::ServiceError;
 
 /// The body of a response, which ends with the caller's token.
 pub(super) struct RevocableBody {
     body: Body,
-    token_ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    token_ends: Option<BoxedFuture<()>>,
 }
 
 impl RevocableBody {

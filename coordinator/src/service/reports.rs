@@ -1,7 +1,5 @@
 //! Stores the reports of workers from all streams.
 
-use std::pin::Pin;
-
 use arbiter_proto::fault::FaultKind;
 use arbiter_proto::ids::{Lease, WorkerId};
 use arbiter_proto::trace::{Span, TraceParent};
@@ -9,6 +7,7 @@ use arbiter_proto::v1::{ReportResponse, ReportStatus};
 use tokio::time::Instant;
 
 use super::{Result, ServiceError, WorkerService};
+use crate::boxed_future::BoxedFuture;
 use crate::db::trials::Outcome;
 use crate::db::{self, trace_contexts};
 use crate::match_audit::shadow_play;
@@ -21,7 +20,7 @@ use crate::tournament::report_check::{Implausible, LotCheck};
 const MAX_REASON: usize = 1000;
 
 /// A report that is being stored.
-type StoringReport = Pin<Box<dyn Future<Output = Result<ReportResponse>> + Send>>;
+type StoringReport = BoxedFuture<Result<ReportResponse>>;
 
 /// A report under a lease.
 #[derive(Debug)]

@@ -38,11 +38,11 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Redirect;
-use axum::routing::get;
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::invitations::site_address;
+use super::routing::get;
 use super::session::Session;
 use super::{WebState, layout};
 pub(super) use endpoint::escape;
