@@ -58,7 +58,7 @@ impl Cluster {
     /// waits for the middle of two tournaments.
     fn start(previous: PathBuf) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let database = Database::start(Durability::Unsynced);
+        let database = Database::start_empty(Durability::Unsynced);
         let address = free_address();
         let token = |role: &str| {
             let mut command = Command::new(&previous);

@@ -75,7 +75,7 @@ fn expect_same(before: &str, now: &str) {
 /// Migrates a database, and finishes and deletes its tournaments.
 fn finish(name: &str, dump: String, boards: &str) {
     let directory = tempfile::tempdir().unwrap();
-    let database = Database::start(Durability::Unsynced);
+    let database = Database::start_empty(Durability::Unsynced);
     let ledger = Ledger::new(&database);
     ledger.run(dump);
     ledger.run(fs::read_to_string("deploy/postgres/restored.sql").unwrap());

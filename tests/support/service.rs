@@ -16,18 +16,25 @@ use super::{arbiter, models};
 
 /// The time limit of all waits, even on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
-/// The interval between two checks of a condition.
+/// The least interval between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The greatest one. Some conditions hold for a while only.
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Ports outside the system's ephemeral range, so that one is still free when a killed program
 /// starts again.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Waits until something holds.
+/// Waits until something holds. A check that takes long, such as a command, is made less often, so
+/// that the processors are left to what the test waits for.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
-    while !holds() {
+    loop {
+        let started = Instant::now();
+        if holds() {
+            return;
+        }
         assert!(Instant::now() < deadline, "{what}: not within {} s", TIMEOUT.as_secs());
-        thread::sleep(POLL_INTERVAL);
+        thread::sleep((2 * started.elapsed()).clamp(POLL_INTERVAL, MAX_POLL_INTERVAL));
     }
 }
 
@@ -136,16 +143,26 @@ impl Drop for Service {
     }
 }
 
-/// A private Postgres, with an empty database.
+/// A private Postgres.
 pub(crate) struct Database {
     pub(crate) postgres: Postgres,
     _directory: TempDir,
 }
 
 impl Database {
+    /// Starts one without bots and tournaments.
     pub(crate) fn start(durability: Durability) -> Self {
         let directory = tempfile::tempdir().unwrap();
         models::copy_cluster_to(directory.path());
+        Self::start_in(directory, durability)
+    }
+
+    /// Starts one whose tables another version will create.
+    pub(crate) fn start_empty(durability: Durability) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), durability)
+    }
+
+    fn start_in(directory: TempDir, durability: Durability) -> Self {
         let postgres = Postgres::start(directory.path(), durability).unwrap();
         Self { postgres, _directory: directory }
     }

@@ -52,6 +52,9 @@ struct Cluster {
 
 /// The shared cluster of this test binary. It is stopped when no test uses it.
 static CLUSTER: Mutex<Weak<Cluster>> = Mutex::const_new(Weak::new());
+/// Maximum number of connections to a test's database. Each takes turns and looks up the tables
+/// again, so more would cost time.
+const CONNECTIONS: u32 = 6;
 /// The number of databases created so far. It makes their names unique.
 static DATABASES: AtomicUsize = AtomicUsize::new(0);
 
@@ -65,7 +68,7 @@ impl Cluster {
         models::copy_cluster_to(directory.path());
         let postgres = Postgres::start(directory.path(), Durability::Unsynced).unwrap();
         let cluster = Arc::new(Self { postgres, _directory: directory });
-        cluster.execute("CREATE DATABASE model").await;
+        cluster.execute("CREATE DATABASE model TEMPLATE postgres").await;
         let pool = db::connect(cluster.postgres.options("model"), 1).await.unwrap();
         db::migrate(&pool).await.unwrap();
         sqlx::raw_sql(test_clock::INSTALL).execute(&pool).await.unwrap();
@@ -98,7 +101,7 @@ impl Database {
         let template_lock = CLUSTER.lock().await;
         cluster.execute(&format!("CREATE DATABASE {name} TEMPLATE model")).await;
         drop(template_lock);
-        let pool = db::connect(cluster.postgres.options(&name), 16).await.unwrap();
+        let pool = db::connect(cluster.postgres.options(&name), CONNECTIONS).await.unwrap();
         Self { pool, name, cluster }
     }
 
