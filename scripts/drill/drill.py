@@ -120,9 +120,8 @@ def plan(seed, kinds, count):
 
 
 class Drill:
-    def __init__(self, parts, tournaments, seed, small, pace):
+    def __init__(self, parts, tournaments, seed, small):
         self.parts, self.tournaments, self.seed, self.small = parts, tournaments, seed, small
-        self.pace = pace  # seconds that a match took undisturbed
         self.versions = {name: 1 for name in tournaments.names}
         self.failures, self.done, self.active = [], [], []
         self.errands, self.waiting_errands = {}, collections.deque()
@@ -220,17 +219,18 @@ class Drill:
             time.sleep(TICK)
 
     def finish(self):
-        """Waits until all editions are complete: a minute longer than it takes to play them."""
-        began, rest = time.monotonic(), self._rest()
-        until = began + SOON + 2 * rest * self.pace
+        """Waits until all editions are complete, as long as something happens each minute."""
+        began = since = time.monotonic()
+        rest, seen = self._rest(), None
         self.say(f"all faults are over; {rest} matches remain")
-        while time.monotonic() < until:
+        while time.monotonic() < since + SOON:
             self.parts.look()
             # The last submission may open its edition this late.
             if self._rest() > rest:
-                until = time.monotonic() + SOON + 2 * self._rest() * self.pace
                 self.say(f"another edition has opened; {self._rest()} matches remain")
             rest = self._rest()
+            if self.sampler.latest.tournaments != seen:
+                seen, since = self.sampler.latest.tournaments, time.monotonic()
             try:
                 if not checks.unfinished(self.parts.postgres):
                     break

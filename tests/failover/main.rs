@@ -150,7 +150,7 @@ fn a_restored_backup_gives_the_same_results() {
     let tokens = former.tokens();
     former.close();
 
-    let database = Database::start(Durability::Synced);
+    let database = Database::start_empty(Durability::Synced);
     operate("restore", &dump, &database);
     let mut deployment = Deployment::open_in(database, tokens, 2, 2, 2, "10min");
     let restored = deployment.checks.number(PLAYED);
