@@ -140,7 +140,7 @@ fn check_result(table: &Table, page: &str) {
 
 #[test]
 fn a_person_plays_gomoku() {
-    let table = Table::open("gomoku", &["bots/gomoku/center"]);
+    let table = Table::open("gomoku", &["bots/gomoku/center", "--set", "move_limit=30s"]);
     let start = table.browser.get(&table.root);
     assert_eq!((start.status, &start.headers["location"]), (303, &table.path("new")));
     table.done("new", "seat1=human&seat2=0&seed=s");
