@@ -200,6 +200,11 @@ fn ends(line: &Value) -> [(Option<&str>, &str); 2] {
     })
 }
 
+/// A time limit that no busy machine exceeds.
+const PLENTY: &str = "move_limit=30s";
+const LOWEST: &str = "bots/tricks/lowest";
+const HTTP: &str = "bots/tricks/http";
+
 /// Plays matches in which no bot forfeits, with more time than a busy machine takes.
 fn play_to_the_end(bots: &Bots, more: &[&str], seats: [&str; 2]) -> Vec<Value> {
     let lines = play(bots, &[more, &["--set", PLENTY]].concat(), seats);
@@ -208,11 +213,6 @@ fn play_to_the_end(bots: &Bots, more: &[&str], seats: [&str; 2]) -> Vec<Value> {
     }
     lines
 }
-
-/// A time limit that no busy machine exceeds.
-const PLENTY: &str = "move_limit=30s";
-const LOWEST: &str = "bots/tricks/lowest";
-const HTTP: &str = "bots/tricks/http";
 
 #[test]
 fn complete_official_matches_are_played() {

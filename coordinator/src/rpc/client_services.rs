@@ -12,7 +12,6 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::status::to_error;
-use crate::boxed_future::BoxedFuture;
 use crate::service::{Caller, Service, ServiceError};
 
 /// The gRPC services of clients.
@@ -57,10 +56,6 @@ async fn split_upload<M, H>(
 /// Implements a gRPC service by the use cases of the same names: first those with one response,
 /// then those with a stream of responses, then handwritten methods. [`client_calls`] adds the
 /// first.
-///
-/// A use case is called by a function without the bounds of the method, which `async_trait` adds.
-/// The compiler remembers without such bounds which futures can be sent to other threads; with
-/// them it looks at each future again, for seconds.
 macro_rules! serve {
     (
         $service:ident {
@@ -87,18 +82,9 @@ macro_rules! serve {
                     &self,
                     request: Request<v1::$query>,
                 ) -> Result<Response<Self::$stream>, Status> {
-                    fn call(
-                        service: Service,
-                        request: Request<v1::$query>,
-                    ) -> BoxedFuture<Result<ResponseStream<v1::$item>, ServiceError>> {
-                        Box::pin(async move {
-                            let (caller, message) = split_request(request);
-                            let responses = service.$streaming(&caller, message).await?;
-                            let responses = responses.map(|response| Ok(response?));
-                            Ok(Box::pin(responses) as ResponseStream<_>)
-                        })
-                    }
-                    Ok(Response::new(call(self.0.clone(), request).await?))
+                    let (caller, message) = split_request(request);
+                    let responses = self.0.$streaming(&caller, message).await?;
+                    Ok(Response::new(Box::pin(responses.map(|response| Ok(response?)))))
                 }
             )*
             $($rest)*

@@ -52,8 +52,8 @@ struct Cluster {
 
 /// The shared cluster of this test binary. It is stopped when no test uses it.
 static CLUSTER: Mutex<Weak<Cluster>> = Mutex::const_new(Weak::new());
-/// Maximum number of connections to a test's database. Each takes turns and looks up the tables
-/// again, so more would cost time.
+/// Maximum number of connections to a test's database. Statements take turns on all of them, and
+/// each connection looks up the tables for itself, so more of them would cost time.
 const CONNECTIONS: u32 = 6;
 /// The number of databases created so far. It makes their names unique.
 static DATABASES: AtomicUsize = AtomicUsize::new(0);

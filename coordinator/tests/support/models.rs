@@ -45,7 +45,7 @@ pub(crate) fn copy_cluster_to(data: &Path) {
 fn make_cluster(new: &Path) {
     let postgres = Postgres::start(new, Durability::Unsynced).unwrap();
     let options = postgres.options("postgres");
-    // On a thread of its own: the caller may be a task.
+    // On another thread, because the caller may run in a runtime, which cannot start another one.
     let migrating = thread::spawn(|| {
         let migrate = async {
             let pool = db::connect(options, 1).await.unwrap();
