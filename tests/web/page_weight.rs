@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::TestServer;
 use crate::browser::Browser;
 use crate::support::presets::{TIME, give_time};
+use crate::support::service::wait_until;
 
 /// The limit for a page with all that it loads, in bytes.
 const MAX_BYTES: usize = 150_000;
@@ -38,6 +39,14 @@ fn transferred(browser: &Browser, path: &str) -> usize {
     head + response.bytes.len()
 }
 
+/// Plays a tournament until its first match can be read.
+fn play_one_match(server: &TestServer, tournament: &str) {
+    let page = format!("/t/{tournament}/matches/0");
+    server.up.succeed(&format!("tournament start {tournament}"));
+    wait_until(&page, || server.browser.get(&page).status == 200);
+    server.up.succeed(&format!("tournament cancel {tournament}"));
+}
+
 #[test]
 fn the_first_view_of_every_page_is_light() {
     let server = TestServer::open();
@@ -48,7 +57,7 @@ fn the_first_view_of_every_page_is_light() {
     for (game, _) in TIME {
         let file = std::fs::read_to_string(presets.join(format!("quick/{game}.toml"))).unwrap();
         up.create(&file);
-        up.play(&format!("{game}-quick"));
+        play_one_match(&server, &format!("{game}-quick"));
     }
     let bots: Vec<_> = (0..BOTS)
         .map(|number| up.bots.python(&format!("a-bot-with-a-long-name-{number:03}"), "sys.exit()"))
