@@ -1,9 +1,12 @@
 //! Measures how much time the referee adds to a reply. One run compares matches under the referee
-//! with a baseline of the same bytes and programs: `cargo bench -p arbiter-worker`.
+//! with a baseline of the same bytes and programs:
+//! `cargo bench -p arbiter-worker --bench referee`.
 //!
-//! Two trivial C bots play gomoku until one of them has no free square. The baseline only writes
-//! the same requests and reads each reply with blocking calls. It has no clock, rules, process
-//! monitoring or hash.
+//! Two trivial C bots play gomoku until one of them has no free square. They play with the defaults
+//! of a worker, and once more without a sandbox and with leave to ponder, so that the difference is
+//! the price of isolation. The baseline only writes the same requests and reads each reply with
+//! blocking calls. It has no clock, rules, process monitoring or hash. All run on one processor, as
+//! a slot does on a machine with as many slots.
 
 #[path = "../tests/support/memory_seat.rs"]
 mod memory_seat;
@@ -22,11 +25,13 @@ use arbiter_games::{BotName, ClockKind, ClockRules, Micros, Params, Seed, gomoku
 use arbiter_replay::Transcript;
 use arbiter_worker::fault::Fault;
 use arbiter_worker::referee::{EventSink, MatchEvent, Referee};
-use arbiter_worker::sandbox::{BotSource, Host, Jail, JailConfig, Policy, Ponder, Workdir};
+use arbiter_worker::sandbox::{
+    BotSource, Host, Jail, JailConfig, Policy, Ponder, SlotThread, Workdir, slot_cores,
+};
 use arbiter_worker::seat::{Framing, SeatDriver, StdioSeat, StopSignal};
 use memory_seat::MemorySeat;
 
-/// Number of measurements of each method. The result is the median of the ratios.
+/// Number of measurements of each kind. The result is the median of the ratios.
 const ROUNDS: usize = 31;
 
 /// Number of replies before the measurement starts: one of each seat, so that both bots are
@@ -64,39 +69,75 @@ impl EventSink for Recording {
     }
 }
 
-fn main() {
-    let directory = tempfile::tempdir().expect("a directory for the bot");
-    let program = compile(directory.path());
-    let host = Host::prepare(Policy::Off).expect("no isolation is required");
-    let mut recording = Recording { is_active: true, ..Recording::default() };
-    measure_referee(&program, &host, &mut recording);
-    recording.is_active = false;
-    let mut ratios = Vec::new();
-    let mut min_baseline = Duration::MAX;
-    let mut min_referee = Duration::MAX;
-    for _ in 0..ROUNDS {
-        let baseline = measure_baseline(&program, &recording.requests);
-        let referee = measure_referee(&program, &host, &mut recording);
-        ratios.push(referee.as_secs_f64() / baseline.as_secs_f64());
-        min_baseline = min_baseline.min(baseline);
-        min_referee = min_referee.min(referee);
-    }
-    ratios.sort_by(f64::total_cmp);
-    let replies =
-        u32::try_from(recording.requests.len() - WARM_UP).expect("a match has few replies");
-    println!("{replies} replies per match, {ROUNDS} matches per method");
-    println!("baseline:      {:?} per reply (minimum)", min_baseline / replies);
-    println!("referee:       {:?} per reply (minimum)", min_referee / replies);
-    println!("  rules only:  {:?} per reply", measure_rules(&mut recording) / replies);
-    println!(
-        "ratio:         {:.2} (median; quartiles {:.2} and {:.2}; target 1.3)",
-        ratios[ROUNDS / 2],
-        ratios[ROUNDS / 4],
-        ratios[3 * ROUNDS / 4]
-    );
+/// A way of playing under the referee, and what was measured of it.
+struct Way {
+    name: &'static str,
+    host: Host,
+    config: JailConfig,
+    /// Time of a match relative to the baseline's time in the same round.
+    ratios: Vec<f64>,
+    /// The shortest time of a match.
+    min: Duration,
 }
 
-/// Compiles the bot for both methods.
+impl Way {
+    fn new(name: &'static str, policy: Policy, config: JailConfig) -> Self {
+        let host = Host::prepare(policy).expect("a sandbox");
+        Self { name, host, config, ratios: Vec::new(), min: Duration::MAX }
+    }
+
+    fn print(mut self, replies: u32) {
+        self.ratios.sort_by(f64::total_cmp);
+        println!(
+            "{:<14} {:?} per reply (minimum), {:.2} times the baseline (median; quartiles {:.2} \
+             and {:.2})",
+            self.name,
+            self.min / replies,
+            self.ratios[ROUNDS / 2],
+            self.ratios[ROUNDS / 4],
+            self.ratios[3 * ROUNDS / 4]
+        );
+    }
+}
+
+fn main() {
+    arbiter_worker::sandbox::handle_reexec();
+    let directory = tempfile::tempdir().expect("a directory for the bot");
+    let program = compile(directory.path());
+    let cores = slot_cores(0, std::thread::available_parallelism().map_or(1, usize::from));
+    let thread = SlotThread::bind(&cores);
+    let _priority = thread.as_ref().map(SlotThread::referee_priority);
+    let defaults = JailConfig { cores, ..JailConfig::default() };
+    let pondering = JailConfig { ponder: Ponder::Allow, ..defaults.clone() };
+    let mut ways = [
+        Way::new("defaults:", Policy::default(), defaults),
+        Way::new("no sandbox:", Policy::Off, pondering),
+    ];
+    println!("{}", ways[0].host.report());
+    let mut recording = Recording { is_active: true, ..Recording::default() };
+    measure_referee(&program, &ways[0], &mut recording);
+    recording.is_active = false;
+    let mut min_baseline = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let baseline = measure_baseline(&program, &recording.requests);
+        min_baseline = min_baseline.min(baseline);
+        for way in &mut ways {
+            let time = measure_referee(&program, way, &mut recording);
+            way.ratios.push(time.as_secs_f64() / baseline.as_secs_f64());
+            way.min = way.min.min(time);
+        }
+    }
+    let replies =
+        u32::try_from(recording.requests.len() - WARM_UP).expect("a match has few replies");
+    println!("{replies} replies per match, {ROUNDS} matches of each kind");
+    println!("baseline:      {:?} per reply (minimum)", min_baseline / replies);
+    println!("rules alone:   {:?} per reply", measure_rules(&mut recording) / replies);
+    for way in ways {
+        way.print(replies);
+    }
+}
+
+/// Compiles the bot that all play with.
 #[expect(clippy::disallowed_methods, reason = "this runs a compiler, not a bot")]
 fn compile(directory: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/trivial.c");
@@ -107,7 +148,7 @@ fn compile(directory: &Path) -> PathBuf {
 }
 
 /// Plays a match under the referee. Returns the time from the last warm-up reply to the last reply.
-fn measure_referee(program: &Path, host: &Host, recording: &mut Recording) -> Duration {
+fn measure_referee(program: &Path, way: &Way, recording: &mut Recording) -> Duration {
     let (reader, _writer) = UnixStream::pair().expect("a pair of sockets");
     let stop = Arc::new(StopSignal::new(OwnedFd::from(reader)));
     let names: [BotName; 2] = ["one", "two"].map(|name| name.parse().expect("a good name"));
@@ -117,9 +158,7 @@ fn measure_referee(program: &Path, host: &Host, recording: &mut Recording) -> Du
         .map(|_| {
             let source = BotSource::File(program.to_owned());
             let workdir = Workdir::new(&source).expect("the program exists");
-            // The benchmark of the sandbox measures freezing.
-            let config = JailConfig { ponder: Ponder::Allow, ..JailConfig::default() };
-            let jail = Jail::open(host, workdir, &config).expect("a jail");
+            let jail = Jail::open(&way.host, workdir, &way.config).expect("a jail");
             let argv = ["./trivial".to_owned()];
             let stop = Arc::clone(&stop);
             StdioSeat::start(jail, &argv, Framing::Line, ClockKind::Wall, stop).expect("a bot")
