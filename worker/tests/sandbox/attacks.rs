@@ -22,9 +22,9 @@ use super::lab::{Lab, Network, Seen, TIMEOUT, slower, stop};
 /// The time after which a program that never ends is killed.
 const DEADLINE: Duration = Duration::from_millis(600);
 
-/// The time limit for closing a jail. The guarantee is a median of fifty milliseconds; a single
-/// measurement on a busy machine may take longer.
-const CLOSING: Duration = Duration::from_secs(2);
+/// The time limit for closing a jail. The guarantee is a median of fifty milliseconds, which
+/// another test measures; on a busy machine, a single one took two seconds.
+const CLOSING: Duration = Duration::from_secs(10);
 
 /// Files in the directory that are no attacks.
 const NO_ATTACKS: [&str; 3] = ["attack.py", "honest.py", "rival.py"];
