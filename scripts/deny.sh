@@ -2,7 +2,9 @@
 # Checks the dependencies against deny.toml: licences, banned crates, sources, and security advisories
 # if their database is reachable.
 #
-# Installs the tool below target/ once, from the registry, which takes some minutes.
+# Installs the tool below target/ once, from the registry, which takes some minutes. So `.ci/run`
+# starts this only if Cargo.lock or deny.toml differ from what was checked last. This writes their
+# hashes to .ci/checked-dependencies; commit it with them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=0.20.2
@@ -24,3 +26,5 @@ if [ "$reached" = yes ]; then
 else
     printf 'left out: advisories, because their database cannot be reached:\n%s\n' "${db##*$'\n'}"
 fi
+
+sha256sum Cargo.lock deny.toml >.ci/checked-dependencies
