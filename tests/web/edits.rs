@@ -167,7 +167,7 @@ fn a_form_previews_and_applies_an_edit() {
 }
 
 #[test]
-fn a_form_keeps_the_marks_of_text_direction() {
+fn titles_are_text_and_forms_keep_their_marks_of_direction() {
     let server = TestServer::open();
     let title = "שלום\u{200f}!";
     let description = "a \u{2067}שלום & <b>\u{2069} b";
@@ -188,6 +188,13 @@ fn a_form_keeps_the_marks_of_text_direction() {
     assert!(preview.body.contains(hidden), "{}", preview.body);
     // Pages still show that there is a mark.
     assert!(browser.page("/t/cup").contains("שלום\u{fffd}!"));
+    server.up.succeed("tournament edit cup --set title=<i>cup</i>");
+    for path in
+        ["/", "/t/cup", "/t/cup/about", "/t/cup/edit", "/t/cup/organise", "/t/cup/projector"]
+    {
+        let page = browser.page(path);
+        assert!(page.contains("&lt;i&gt;cup") && !page.contains("<i>cup"), "{path}: {page}");
+    }
     server.up.close();
 }
 
