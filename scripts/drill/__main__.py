@@ -64,7 +64,7 @@ def arguments():
     parser.add_argument("--kinds", help="only these kinds, with commas between them")
     parser.add_argument("--seed", help="any text: the same faults again")
     parser.add_argument("--lease", help="of matches (20s; 10s in the small form)")
-    parser.add_argument("--small", action="store_true", help="400 matches and 12 faults")
+    parser.add_argument("--small", action="store_true", help="200 matches and 12 faults")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="logs, faults.jsonl")
     parser.add_argument("--list", action="store_true", help="list the kinds of faults and end")
     return parser.parse_args()
@@ -199,7 +199,7 @@ def main():
     chosen(wanted)
     wanted.seed = wanted.seed or str(random.SystemRandom().randrange(1 << 32))
     wanted.lease = wanted.lease or ("10s" if wanted.small else "20s")
-    matches = wanted.matches or (400 if wanted.small else 20_000)
+    matches = wanted.matches or (200 if wanted.small else 20_000)
     may_mount = prepare_process()
     if wanted.keep:
         wanted.keep.mkdir(parents=True, exist_ok=True)
