@@ -24,7 +24,7 @@ fn loaded(page: &str) -> BTreeSet<String> {
     let values = links.chain(scripts).chain(images).filter_map(value);
     let mut loaded: BTreeSet<_> = values.filter(|value| !value.starts_with("data:")).collect();
     // The script of a replay loads this chunk once a visitor plays or steps on.
-    if let Some(rest) = page.split("data-chunks=\"").nth(1) {
+    if let Some(rest) = page.split(CHUNKS).nth(1) {
         loaded.insert(format!("{}0", rest.split('"').next().unwrap().replace("&amp;", "&")));
     }
     loaded
@@ -39,11 +39,14 @@ fn transferred(browser: &Browser, path: &str) -> usize {
     head + response.bytes.len()
 }
 
-/// Plays a tournament until its first match can be read.
+/// The attribute of a replay that says where its steps are.
+const CHUNKS: &str = "data-chunks=\"";
+
+/// Plays a tournament until its first match has a replay.
 fn play_one_match(server: &TestServer, tournament: &str) {
     let page = format!("/t/{tournament}/matches/0");
     server.up.succeed(&format!("tournament start {tournament}"));
-    wait_until(&page, || server.browser.get(&page).status == 200);
+    wait_until(&page, || server.browser.page(&page).contains(CHUNKS));
     server.up.succeed(&format!("tournament cancel {tournament}"));
 }
 
@@ -96,7 +99,9 @@ fn the_first_view_of_every_page_is_light() {
     for (reader, browser) in [("anonymous", &server.browser), ("organiser", &organiser)] {
         for path in &pages {
             let page_bytes = transferred(browser, path);
-            let parts = loaded(&browser.page(path));
+            let page = browser.page(path);
+            assert!(page.contains(CHUNKS) || !path.contains("/matches/"), "{path}: no replay");
+            let parts = loaded(&page);
             assert!(parts.contains("/assets/arbiter.css"), "{path}: {parts:?}");
             let others: usize = parts.iter().map(|part| transferred(browser, part)).sum();
             let total = others + page_bytes;
