@@ -90,7 +90,7 @@ impl Way {
         self.ratios.sort_by(f64::total_cmp);
         println!(
             "{:<14} {:?} per reply (minimum), {:.2} times the baseline (median; quartiles {:.2} \
-             and {:.2})",
+             and {:.2}; target 1.3)",
             self.name,
             self.min / replies,
             self.ratios[ROUNDS / 2],
